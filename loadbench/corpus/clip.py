@@ -1,0 +1,59 @@
+"""A clip: one or more media tracks and what a right answer is."""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal
+
+Direction = Literal["sign2spoken", "spoken2sign", "speech2text"]
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """One medium of a clip. `path` is a media file, or a folder of frames where `pattern` is set.
+
+    `offset_s` and `duration_s` cut a segment out of the file (`None`: to its end). `sample_rate` and `channel` are
+    expectations to verify, `channel` an index or "mix".
+    """
+
+    kind: Literal["audio", "video"]
+    path: Path
+    pattern: str | None = None
+    fps: Fraction | None = None
+    offset_s: Fraction = Fraction(0)
+    duration_s: Fraction | None = None
+    sample_rate: int | None = None
+    channel: int | str | None = None
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """One item of a corpus. Times are seconds from the start of the clip; None is unknown.
+
+    `line` is where it stands in `source`, for messages. References: `transcript` is what was spoken, `gloss` what was
+    signed (or is to be signed), `text` what the spoken-language output should say.
+    """
+
+    id: str
+    direction: Direction
+    tracks: tuple[Track, ...]
+    source_lang: str
+    target_lang: str
+    activity_start_s: float | None = None
+    activity_end_s: float | None = None
+    transcript: str | None = None
+    gloss: tuple[str, ...] | None = None
+    gloss_spans: tuple[dict[str, Any], ...] = ()
+    text: str | None = None
+    words: tuple[dict[str, Any], ...] = ()
+    alt_text: tuple[str, ...] = ()
+    alt_gloss: tuple[tuple[str, ...], ...] = ()
+    text_unit: str | None = None
+    gloss_unit: str | None = None
+    avatar: dict[str, Any] | None = None
+    speaker: str | None = None
+    tags: tuple[str, ...] = ()
+    extra: dict[str, Any] = field(default_factory=dict)
+    source: str = ""
+    line: int = 0

@@ -1,0 +1,110 @@
+"""The messages between a door and an engine, and nothing else passes between them.
+
+In: `Start`, `Begin`, `Stop`. Out: `Ready`, one `Tick` a second, `Started`, `SessionRecord`, `ChunkTimes`, `Message`,
+`Finished`. On a socket each message is msgpack behind a four-byte big-endian length. Either side sees the other's death
+as the end of the stream.
+"""
+
+from typing import Any, Literal
+
+import msgspec
+
+from loadbench.results.record import ChunkTimes, Message, SessionRecord, Started
+from loadbench.results.slo import Thresholds
+from loadbench.results.tick import Tick
+
+
+class ClipEntry(msgspec.Struct, kw_only=True):
+    """A clip ready for the wire: `wire` is the folder of a `ChunkPlan`; `fields` fill `{clip.*}` in templates.
+
+    `joined`: the plan holds shared parts, and each session puts its own parts around them.
+    """
+
+    id: str
+    wire: str
+    joined: bool
+    onset_ns: int | None = None
+    activity_end_ns: int | None = None
+    fields: dict[str, str] = {}
+
+
+class Workload(msgspec.Struct, kw_only=True):
+    """When sessions start. Spans in seconds. `sessions` is the total over the run, `rate` sessions a second.
+
+    `external`: none but those that `Begin` asks for.
+    """
+
+    model: Literal["closed", "constant", "poisson", "external"]
+    users: int = 1
+    rate: float = 0.0
+    sessions: int | None = None
+    duration_s: float | None = None
+    ramp_s: float = 0.0
+    warmup_s: float = 0.0
+    drain_s: float | None = None
+    think_s: float = 0.0
+    phase: Literal["spread", "random", "aligned"] = "spread"
+    utterances: int = 1
+    stage: str = "main"
+
+
+class Start(msgspec.Struct, kw_only=True, tag="start", tag_field="type"):
+    """All that an engine needs. Holds secrets in the clear: it goes over a pipe and is never written down."""
+
+    run_id: str
+    worker: str
+    seed: int
+    profile: dict[str, Any]
+    url: str
+    headers: list[tuple[str, str]] = []
+    params: dict[str, str] = {}
+    secrets: dict[str, str] = {}
+    identify: bool = True
+    tls: dict[str, Any] = {}
+    clips: list[ClipEntry]
+    order: Literal["sequential", "shuffle"] = "shuffle"
+    workload: Workload
+    media_start: Literal["on_ready", "on_plan"] = "on_ready"
+    late: Literal["burst", "drop_late"] = "burst"
+    limits: dict[str, float | None] = {}
+    thresholds: Thresholds = msgspec.field(default_factory=Thresholds)
+    begin_ns: int | None = None
+    budget_media_s: float | None = None
+    sample_chunks: int = 1000
+    sample_messages: int = 20
+    realtime: bool = False
+
+
+class Begin(msgspec.Struct, kw_only=True, tag="begin", tag_field="type"):
+    """Start one session at `planned_ns`, for a workload that lives elsewhere."""
+
+    session: str
+    planned_ns: int
+
+
+class Stop(msgspec.Struct, kw_only=True, tag="stop", tag_field="type"):
+    """Start nothing more; what still runs after `drain_s` is cut as `outcome`."""
+
+    drain_s: float
+    outcome: Literal["interrupted", "time_up"] = "interrupted"
+
+
+class Ready(msgspec.Struct, kw_only=True, tag="ready", tag_field="type"):
+    """The engine has mapped its media and will begin at `begin_ns`."""
+
+    begin_ns: int
+    pid: int
+    facts: dict[str, Any] = {}
+
+
+class Finished(msgspec.Struct, kw_only=True, tag="finished", tag_field="type"):
+    """Every session has ended and its record has been sent."""
+
+    ended_ns: int
+    started: int
+    reason: str
+    error: str = ""
+
+
+Inbound = Start | Begin | Stop
+Outbound = Ready | Started | SessionRecord | ChunkTimes | Message | Tick | Finished

@@ -1,0 +1,35 @@
+"""What a profile wants its media to look like."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class AudioForm:
+    """PCM or telephone audio, one channel, cut into chunks of `chunk_samples` samples."""
+
+    format: Literal["s16le", "f32le", "alaw", "mulaw"]
+    rate_hz: int
+    chunk_samples: int
+    kind: Literal["audio"] = "audio"
+
+    @property
+    def sample_bytes(self) -> int:
+        """Bytes a sample."""
+        return {"s16le": 2, "f32le": 4, "alaw": 1, "mulaw": 1}[self.format]
+
+
+@dataclass(frozen=True, slots=True)
+class FrameForm:
+    """JPEG frames at the clip's own times, or thinned to `fps`; `width` and `height` bound the size (None: as is)."""
+
+    quality: int = 85
+    width: int | None = None
+    height: int | None = None
+    fps: Fraction | None = None
+    codec: Literal["jpeg"] = "jpeg"
+    kind: Literal["frames"] = "frames"
+
+
+MediaForm = AudioForm | FrameForm

@@ -1,0 +1,67 @@
+"""`ChunkPlan`: byte strings in one mapped file, each with the moment at which it may leave.
+
+The same shape serves twice: first the payloads that `media` encodes, then the wire messages that the profile and the
+transport make of them. An hour of video never sits in memory, and all sessions and processes of a machine map one
+file. On disk: `payload.bin` and `index.npy`, int64 of shape (n + 1, 3) with columns due, track, offset; the last row
+holds the duration, the number of tracks and the file's length. `index.npy` is written last: a folder without it is
+unfinished and is made again.
+"""
+
+import mmap
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class ChunkPlan:
+    """Chunks of one clip. `due_ns` counts from media zero and never falls; `duration_ns` is L, the media's length."""
+
+    def __init__(self, index: NDArray[np.int64], payload: memoryview) -> None:
+        self.due_ns: NDArray[np.int64] = index[:-1, 0]
+        self.track: NDArray[np.int64] = index[:-1, 1]
+        self.offset: NDArray[np.int64] = index[:, 2]
+        self.duration_ns = int(index[-1, 0])
+        self.tracks = int(index[-1, 1])
+        self._payload = payload
+
+    def __len__(self) -> int:
+        return len(self.due_ns)
+
+    def wire(self, i: int) -> memoryview:
+        """The bytes of chunk `i`, shared and not to be written to."""
+        return self._payload[self.offset[i] : self.offset[i + 1]]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all chunks together."""
+        return int(self.offset[-1])
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Map a plan that `write` has made. Raises FileNotFoundError where it is not finished."""
+        index = np.load(folder / "index.npy", mmap_mode="r")
+        if not index[-1, 2]:
+            return cls(index, memoryview(b""))
+        with (folder / "payload.bin").open("rb") as file:
+            return cls(index, memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
+
+    @classmethod
+    def write(cls, folder: Path, chunks: Iterable[tuple[int, int, bytes]], duration_ns: int, tracks: int = 1) -> Self:
+        """Write chunks of (due_ns, track, bytes) as they come, and map the result. Due times must not fall."""
+        folder.mkdir(parents=True, exist_ok=True)
+        rows: list[tuple[int, int, int]] = []
+        offset = 0
+        with (folder / "payload.bin").open("wb") as file:
+            for due_ns, track, data in chunks:
+                if rows and due_ns < rows[-1][0]:
+                    raise ValueError(f"due times fall: {rows[-1][0]} then {due_ns}")
+                rows.append((due_ns, track, offset))
+                offset += file.write(data)
+        rows.append((duration_ns, tracks, offset))
+        partial = folder / "index.part.npy"
+        np.save(partial, np.array(rows, dtype=np.int64).reshape(-1, 3))
+        partial.rename(folder / "index.npy")
+        return cls.load(folder)

@@ -1,0 +1,1 @@
+"""The hall: what a run leaves behind. Types and the crash-safe bundle; no clock, no other room."""

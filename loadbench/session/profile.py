@@ -1,0 +1,317 @@
+"""The profile language: how a service speaks, as data.
+
+Every feature that a profile can name is in this schema; each field's text is what `profile` errors and the JSON Schema
+show. Durations carry their unit in the key. `load` reads YAML 1.2 and reports all problems at once, with lines.
+"""
+
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+JsonValue = Any
+T = TypeVar("T", bound="Part")
+Selector = Annotated[str, Field(description="a JMESPath expression on the decoded message")]
+Template = Annotated[str, Field(description="text with {session.id}, {session.uuid}, {clip.*}, {param.*}, {secret.*}")]
+
+
+class Part(BaseModel):
+    """Unknown keys are errors everywhere."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Condition(Part):
+    """When something applies: `has` (these keys are there, with any value) and `match` (a JMESPath condition)."""
+
+    has: str | list[str] | None = None
+    match: Selector | None = None
+
+
+class Ping(Part):
+    """WebSocket pings of ours. Off unless asked; a missing pong is recorded, and closes nothing unless `close`."""
+
+    every_s: float | None = Field(None, gt=0)
+    timeout_s: float | None = Field(None, gt=0)
+    close: bool = False
+
+
+class TransportPart(Part):
+    """How bytes travel. `url` is the default address; the plan's `target.url` goes before it."""
+
+    kind: Literal["websocket", "http"]
+    url: Template | None = None
+    headers: dict[str, Template] = {}
+    query: list[tuple[str, Template]] = []
+    subprotocols: list[Template] = []
+    method: Literal["POST", "PUT"] = "POST"
+    content_type: str | None = None
+    compression: bool = False
+    max_message_bytes: int | None = Field(None, gt=0)
+    ping: Ping = Ping()
+
+
+class SendPart(Part):
+    """One message: JSON, exact text (never re-serialised), or binary (given as text or as base64)."""
+
+    send_json: JsonValue = None
+    send_text: Template | None = None
+    send_binary: Template | None = None
+    send_base64: str | None = None
+
+
+class WaitPart(Condition):
+    """Until a message fits; `capture` keeps values of it as {captured.NAME}. No condition: any message."""
+
+    timeout_s: float | None = Field(None, gt=0)
+    capture: dict[str, Selector] = {}
+
+
+class OpenStep(SendPart):
+    """A step of the opening script: exactly one of send_json, send_text, send_binary, send_base64, wait."""
+
+    wait: WaitPart | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> "OpenStep":
+        return _exactly_one(self)
+
+
+class Quiet(Part):
+    """Wait until nothing has come for `for_s`, but no longer than `max_s`."""
+
+    for_s: float = Field(gt=0)
+    max_s: float = Field(gt=0)
+
+
+class DoneRule(Condition):
+    """The event after which nothing more can come: any of `on`, or a message that fits, or its `finals`-th final."""
+
+    on: list[Literal["close", "end_of_response", "message", "first_final"]] = ["close", "message"]
+    timeout_s: float | None = Field(None, gt=0)
+    closes: Literal["client", "target"] = "client"
+
+
+class EndStep(SendPart):
+    """A step of the end script: exactly one of the send kinds, silence_s, quiet, end_body, done, grace_s."""
+
+    silence_s: float | None = Field(None, gt=0)
+    quiet: Quiet | None = None
+    end_body: Literal[True] | None = None
+    done: DoneRule | None = None
+    grace_s: float | None = Field(None, gt=0)
+
+    @model_validator(mode="after")
+    def _one(self) -> "EndStep":
+        return _exactly_one(self)
+
+
+class Ack(Condition):
+    """How the service acknowledges chunks; gives a backlog gauge. `one_per_chunk`: any message is one."""
+
+    one_per_chunk: bool = False
+    echo: Selector | None = None
+
+
+class MediaPart(Part):
+    """What media is sent, how it is cut, and how a chunk is wrapped.
+
+    Chunks are `chunk_ms` long, or `chunk_bytes` of payload. `frame: binary` sends the bare payload, `frame: text` the
+    `message` as JSON text with {media.base64}, {media.ms}, {media.index}, {media.count}. `first` and `last` replace
+    `message` for the first and the last chunk of an utterance.
+    """
+
+    kind: Literal["audio", "frames"]
+    format: Literal["s16le", "f32le", "alaw", "mulaw"] = "s16le"
+    rate_hz: int = Field(16_000, ge=4_000, le=192_000)
+    chunk_ms: float | None = Field(None, gt=0)
+    chunk_bytes: int | None = Field(None, gt=0)
+    codec: Literal["jpeg"] = "jpeg"
+    quality: int = Field(85, ge=1, le=100)
+    width: int | None = Field(None, gt=0)
+    height: int | None = Field(None, gt=0)
+    fps: float | Literal["clip"] = "clip"
+    late: Literal["burst", "drop_late"] = "burst"
+    frame: Literal["binary", "text"] = "binary"
+    message: JsonValue = None
+    first: JsonValue = None
+    last: JsonValue = None
+    base64_prefix: str = ""
+    ack: Ack | None = None
+
+
+class TextRule(Part):
+    """How a message changes the text of a channel. See `session/text.py` for the models.
+
+    `text`, `key`, `final`, `start`, `end`, `confidence` are selectors on the item (`final` may be true or false);
+    `unit` is that of `start` and `end`. Which fields a model takes: unkeyed text, final; keyed also key, order,
+    seals_lower; delta text, final, replace; snapshot committed, tail, text; tokens items, text, final; edit text,
+    delete, unit_of_delete, or from_key, to_key; labels text, confidence, min_confidence, accept_after, collapse.
+    """
+
+    model: Literal["unkeyed", "keyed", "delta", "snapshot", "tokens", "edit", "labels"]
+    text: Selector | None = None
+    final: bool | Selector = False
+    key: Selector | None = None
+    order: Literal["first_seen", "number", "text"] = "first_seen"
+    seals_lower: bool = False
+    replace: Selector | None = None
+    committed: Selector | None = None
+    tail: Selector | None = None
+    items: Selector | None = None
+    delete: Selector | None = None
+    unit_of_delete: Literal["words", "characters", "text"] = "text"
+    from_key: Selector | None = None
+    to_key: Selector | None = None
+    confidence: Selector | None = None
+    min_confidence: float | None = None
+    accept_after: int = Field(1, ge=1)
+    collapse: bool = True
+    ignore: list[str] = []
+    start: Selector | None = None
+    end: Selector | None = None
+    unit: Literal["s", "ms", "10ms", "hms", "iso"] = "s"
+    join: str | None = None
+
+
+class Rule(Condition):
+    """What a message means. `each` applies it to every element of a list; `where` keeps those that fit.
+
+    `event`: ready and ack are counted apart and are no output; done ends the utterance; ignore drops the message.
+    `outcome`: rejected (capacity or authorisation), auth_expired, pace_refused and fatal end the session;
+    recoverable and warning are counted.
+    """
+
+    each: Selector | None = None
+    where: Selector | None = None
+    channel: Template | None = None
+    text: TextRule | None = None
+    event: Literal["ready", "ack", "done", "speech_start", "speech_end", "ignore"] | None = None
+    outcome: Literal["rejected", "auth_expired", "pace_refused", "fatal", "recoverable", "warning"] | None = None
+    detail: Selector | None = None
+
+
+class StatusRule(Part):
+    """What a refusal means: by HTTP status, or by close code."""
+
+    status: list[int] = []
+    close_code: list[int] = []
+    reason: str | None = Field(None, description="a regular expression on the close reason or the body")
+    outcome: Literal["rejected", "auth_expired", "pace_refused", "fatal"]
+
+
+class MediaClock(Part):
+    """Where the service says it is in the media."""
+
+    processed: Selector | None = None
+    final: Selector | None = None
+    unit: Literal["s", "ms", "10ms", "hms"] = "s"
+
+
+class Receive(Part):
+    """How messages are cut and decoded, and the rules; `fire`: the first rule that fits, or all of them.
+
+    `framing` cuts an HTTP body: message (WebSocket), lines (one message a line), sse (events). `decode`: json, text,
+    nested (JSON inside the string field `nested`), array (each element is a message). A text equal to one of
+    `sentinels` is not decoded: it is matched as {"sentinel": TEXT}.
+    """
+
+    framing: Literal["message", "lines", "sse", "auto"] = "message"
+    decode: Literal["json", "text", "nested", "array"] = "json"
+    nested: Selector | None = None
+    sentinels: list[str] = []
+    fire: Literal["first", "all"] = "first"
+    rules: list[Rule] = Field(min_length=1)
+    statuses: list[StatusRule] = []
+    clock: MediaClock | None = None
+
+
+class ChannelPart(Part):
+    """A named output stream. `stage` says what it is; `unit` how its text is counted and joined in scoring."""
+
+    stage: Literal["recognition", "translation", "media"] = "recognition"
+    unit: Literal["auto", "word", "char", "gloss"] = "auto"
+    join: str | None = None
+
+
+class NeverFinal(Part):
+    """What becomes of a text that the service never marks final."""
+
+    rule: Literal["explicit", "promote_on_done", "promote_on_quiet"] = "explicit"
+    quiet_s: float | None = Field(None, gt=0)
+
+
+class ClosePart(Part):
+    """Closes that are no failure once the utterance is done, and codes that count as done."""
+
+    expect: list[int] = [1000, 1001, 1005]
+    grace_s: float = Field(0.0, ge=0)
+
+
+class KeepAlive(SendPart):
+    """An application message that keeps the service from hanging up."""
+
+    every_s: float = Field(gt=0)
+    when: Literal["idle", "always"] = "idle"
+
+
+class Pace(Part):
+    """What the service says it takes; a plan outside is refused before it starts."""
+
+    realtime_factor_min: float | None = None
+    realtime_factor_max: float | None = None
+    chunk_ms_min: float | None = None
+    chunk_ms_max: float | None = None
+    gap_s_max: float | None = None
+    session_s_max: float | None = None
+
+
+class Simulated(Part):
+    """What a simulator says where it cannot be derived from the rules: templates of whole messages."""
+
+    ready: JsonValue = None
+    partial: JsonValue = None
+    final: JsonValue = None
+    done: JsonValue = None
+    reject: JsonValue = None
+
+
+class Profile(Part):
+    """How one service speaks."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    schema_version: Literal[1] = 1
+    name: str
+    about: str = ""
+    checked: str = Field("", description="how this profile was checked: against what, or from documents only")
+    params: dict[str, str] = Field({}, description="settings that a plan may change, with their defaults")
+    transport: TransportPart
+    channels: dict[str, ChannelPart] = {"transcript": ChannelPart()}
+    primary: str | None = Field(None, description="the headline channel; else translation, else recognition")
+    open: list[OpenStep] = []
+    media: MediaPart
+    end: list[EndStep] = []
+    receive: Receive
+    never_final: NeverFinal = NeverFinal()
+    ignore_empty: bool = True
+    ignore_unchanged: bool = True
+    close: ClosePart = ClosePart()
+    keepalive: KeepAlive | None = None
+    pace: Pace = Pace()
+    simulate: Simulated = Simulated()
+
+    @property
+    def headline(self) -> str:
+        """The channel whose response times are the headline."""
+        if self.primary:
+            return self.primary
+        stages = {part.stage: name for name, part in reversed(self.channels.items())}
+        return stages.get("translation") or stages.get("recognition") or next(iter(self.channels))
+
+
+def _exactly_one(step: T) -> T:
+    given = sorted(step.model_fields_set)
+    if len(given) != 1:
+        allowed = ", ".join(sorted(type(step).model_fields))
+        raise ValueError(f"a step is exactly one of {allowed}; this one has {given or 'none'}")
+    return step

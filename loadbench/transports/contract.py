@@ -1,0 +1,106 @@
+"""What every transport promises, and all that the engine knows of one.
+
+`dial` never raises for what the network or the service does: it tells the listener. A transport calls the listener
+from the event loop's own callbacks, stamps an arrival before it parses, never buffers a message for later, and calls
+`lost` exactly once for each dial, whether or not the connection came to stand.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from loadbench.session.wire import Cause, Kind, Opened
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+Clock = Callable[[], int]  # the run clock: monotonic, nanoseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Trust. `verify=False` only by a named, reported switch."""
+
+    verify: bool = True
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to go and how; every limit explicit. `url` and `headers` may hold secrets and are never logged."""
+
+    url: str
+    headers: tuple[tuple[str, str], ...] = ()
+    subprotocols: tuple[str, ...] = ()
+    method: str = "POST"
+    content_type: str | None = None
+    compression: bool = False
+    message_bytes: int = 64 * 1024 * 1024
+    tls: Tls = field(default_factory=Tls)
+
+
+class Listener(Protocol):
+    """Who is told. All times are the run clock's, taken in the protocol's own callback."""
+
+    def opened(self, facts: Opened) -> None:
+        """The connection stands and may be written to."""
+
+    def answered(self, status: int, at_ns: int) -> None:
+        """The head of an HTTP response is in (not called for WebSocket)."""
+
+    def received(self, data: str | bytes, arrival_ns: int) -> None:
+        """One WebSocket message, whole, stamped with its last fragment; or some bytes of an HTTP response body."""
+
+    def paused(self, at_ns: int) -> None:
+        """The socket takes no more: the far side, or the way there, is slow."""
+
+    def resumed(self, at_ns: int) -> None:
+        """It takes bytes again."""
+
+    def lost(self, cause: Cause) -> None:
+        """The connection is gone, once and for all."""
+
+
+class Link(Protocol):
+    """One connection. `write`, `shut` and `abort` never wait and never raise, also after the end."""
+
+    def write(self, wire: Buffer) -> None:
+        """Hand a complete wire message over."""
+
+    def unsent(self) -> int:
+        """Bytes that the operating system has not taken yet."""
+
+    def shut(self, code: int) -> None:
+        """Begin the polite end; `lost` follows."""
+
+    def abort(self) -> None:
+        """End at once; `lost` follows."""
+
+
+class Encoder(Protocol):
+    """Messages to wire bytes, without a connection, so that it can be done once before the run.
+
+    `shared` prepares a large part that `joined` can place between two small ones of a session's own; for WebSocket it
+    carries its mask, and `joined` turns the key so that the part need not be masked again.
+    """
+
+    def whole(self, kind: Kind, payload: Buffer) -> bytes:
+        """A complete message."""
+
+    def shared(self, payload: Buffer) -> bytes:
+        """The part of a message that all sessions share."""
+
+    def joined(self, kind: Kind, before: bytes, shared: Buffer, after: bytes) -> bytes:
+        """A complete message around a shared part."""
+
+
+class Transport(Protocol):
+    """A way to a service. `encoder` takes a source of random bytes, for masks."""
+
+    name: str
+
+    def encoder(self, random: Callable[[int], bytes]) -> Encoder:
+        """An encoder for this transport's wire format."""
+
+    async def dial(self, address: Address, listener: Listener, clock: Clock) -> Link | None:
+        """Connect; None where it failed, and then `lost` has been called."""
