@@ -1,0 +1,5 @@
+"""`python -m loadbench`."""
+
+from loadbench.cli import main
+
+main()

@@ -1,0 +1,164 @@
+"""The command line: parse, wire, print, exit code.
+
+Exit codes, in this precedence: 2 usage or configuration; 130 interrupted (bundle written); 4 no session reached the
+target; 3 the tester's verdict is INVALID; 1 an SLO is not met; 0 pass.
+"""
+
+import asyncio
+import json
+import sys
+import time
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import loadbench
+from loadbench import conduct
+from loadbench import plan as plans
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="A real-time latency load tester for live interpretation services.",
+)
+corpus_app = typer.Typer(no_args_is_help=True, help="Check a corpus, or encode it beforehand.")
+profile_app = typer.Typer(no_args_is_help=True, help="The profiles: how services speak.")
+app.add_typer(corpus_app, name="corpus")
+app.add_typer(profile_app, name="profile")
+
+Text = str | None
+Out = Annotated[Path | None, typer.Option("--out", help="folder of the bundle; must not hold a run yet")]
+
+
+def main() -> None:
+    """Run a command; the user's trouble is one message with all problems, and exit code 2."""
+    try:
+        code = app(standalone_mode=False)
+    except typer.Exit as stop:
+        code = stop.exit_code
+    except typer.Abort:
+        code = 130
+    except Exception as error:
+        code = _complain(error)
+    sys.exit(code or 0)
+
+
+def _complain(error: Exception) -> int:
+    problems = getattr(error, "problems", None)
+    usage = getattr(error, "format_message", None)
+    if problems is None and usage is None:
+        raise error
+    lines = problems if problems is not None else [usage() + " (loadbench COMMAND --help shows the flags)"]
+    count = len(lines)
+    head = "loadbench: " if count == 1 else f"loadbench: {count} problems:\n  "
+    print(head + "\n  ".join(lines), file=sys.stderr)
+    return 2
+
+
+@app.callback(invoke_without_command=True)
+def about(version: Annotated[bool, typer.Option("--version", help="print the version")] = False) -> None:
+    """A real-time latency load tester for live interpretation services."""
+    if version:
+        print(f"loadbench {loadbench.__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def run(
+    plan: Annotated[Path | None, typer.Argument(metavar="[PLAN.toml]", help="the plan; flags go before it")] = None,
+    url: Annotated[Text, typer.Option(help="the service, for instance ws://127.0.0.1:2700")] = None,
+    profile: Annotated[Text, typer.Option(help="how it speaks: a shipped name or a file")] = None,
+    corpus: Annotated[Text, typer.Option(help="a manifest, or a folder with one")] = None,
+    users: Annotated[int | None, typer.Option(help="sessions at once (closed workload)")] = None,
+    rate: Annotated[float | None, typer.Option(help="sessions a second (open workload)")] = None,
+    sessions: Annotated[int | None, typer.Option(help="how many sessions in all")] = None,
+    duration: Annotated[float | None, typer.Option(help="seconds in which sessions start")] = None,
+    ramp: Annotated[float | None, typer.Option(help="seconds over which the users come")] = None,
+    warmup: Annotated[float | None, typer.Option(help="seconds at the start that are not measured")] = None,
+    seed: Annotated[int | None, typer.Option(help="everything random comes from it")] = None,
+    header: Annotated[list[str] | None, typer.Option(help='"Name: value", may be repeated')] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="any other setting: limits.final_s=10")] = None,
+    out: Out = None,
+    port: Annotated[int | None, typer.Option(help="port of the Prometheus endpoint")] = None,
+    linger: Annotated[float | None, typer.Option(help="seconds for which it stays up after the end")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="say what would be done, contact nobody")] = False,
+    allow_exec: Annotated[bool, typer.Option("--allow-exec", help="let the plan run commands (cmd: secrets)")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print the summary as JSON")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="no live view")] = False,
+) -> None:
+    """Stream a corpus to a service in real time, measure, judge, and leave a bundle."""
+    flags = {
+        "target.url": url,
+        "target.profile": profile,
+        "corpus.path": corpus,
+        "workload.users": users,
+        "workload.rate": rate,
+        "workload.sessions": sessions,
+        "workload.duration_s": duration,
+        "workload.ramp_s": ramp,
+        "workload.warmup_s": warmup,
+        "seed.value": seed,
+        "metrics.port": port,
+        "metrics.linger_s": linger,
+    }
+    chosen = {key: value for key, value in flags.items() if value is not None}
+    if rate is not None:
+        chosen.setdefault("workload.model", "constant")
+    read = plans.read(plan, chosen | _headers(header or []) | _settings(set_ or []))
+    sys.exit(execute(read, out, dry=dry_run, allow_exec=allow_exec, as_json=as_json, quiet=quiet))
+
+
+def execute(
+    plan: plans.Plan, out: Path | None, *, dry: bool, allow_exec: bool, as_json: bool, quiet: bool
+) -> int:
+    """A read plan to its end: prepare, perform, print. The exit code."""
+    from loadbench.report import terminal
+    from loadbench.watch.terminal import View, encoding
+
+    with encoding(quiet) as progress:
+        prepared = conduct.prepare(plan, allow_exec=allow_exec, progress=progress)
+    try:
+        if dry:
+            print(json.dumps(conduct.dry_run(prepared), indent=2, ensure_ascii=False))
+            return 0
+        folder = out or Path("runs") / time.strftime("%Y%m%d-%H%M%S")
+        view = View(prepared.header, quiet=quiet)
+        result = asyncio.run(conduct.perform(prepared, folder, view))
+    finally:
+        prepared.close()
+    print(json.dumps(result.summary, indent=2, ensure_ascii=False) if as_json else terminal.render(result.summary, result.scores))
+    if not as_json:
+        print(f"\nbundle   {folder}\nreport   {folder / 'report.html'}\nmetrics  {folder / 'metrics.prom'}")
+    if result.exit_code == 4:
+        print(f"loadbench: no session reached the target: {result.note}", file=sys.stderr)
+    return result.exit_code
+
+
+def _headers(lines: list[str]) -> dict[str, Any]:
+    wrong = [line for line in lines if ":" not in line]
+    if wrong:
+        raise plans.PlanError([f'--header must be "Name: value", not {line.split("=")[0]!r}' for line in wrong])
+    pairs = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    return {"target.headers": pairs} if pairs else {}
+
+
+def _settings(lines: list[str]) -> dict[str, Any]:
+    """`--set a.b=VALUE`: the value is read as TOML, else taken as text."""
+    found, wrong = {}, []
+    for line in lines:
+        key, equals, text = line.partition("=")
+        if not equals or not key.strip():
+            wrong.append(f"--set must be key=value, for instance limits.final_s=10, not {line!r}")
+            continue
+        try:
+            found[key.strip()] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            found[key.strip()] = text
+    if wrong:
+        raise plans.PlanError(wrong)
+    return found
