@@ -27,7 +27,11 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to go and how; every limit explicit. `url` and `headers` may hold secrets and are never logged."""
+    """Where to go and how; every limit explicit. `url` and `headers` may hold secrets and are never logged.
+
+    `ping_every_s`: WebSocket pings of ours, off when None. One without a pong within `ping_timeout_s` is counted on the
+    link and closes nothing: a service whose pongs queue behind its model still works.
+    """
 
     url: str
     headers: tuple[tuple[str, str], ...] = ()
@@ -37,6 +41,16 @@ class Address:
     compression: bool = False
     message_bytes: int = 64 * 1024 * 1024
     tls: Tls = field(default_factory=Tls)
+    ping_every_s: float | None = None
+    ping_timeout_s: float | None = None
+
+
+class AddressError(ValueError):
+    """What is wrong in an address as the user wrote it: all of it, and never the secrets it holds."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
 
 
 class Listener(Protocol):
@@ -45,8 +59,8 @@ class Listener(Protocol):
     def opened(self, facts: Opened) -> None:
         """The connection stands and may be written to."""
 
-    def answered(self, status: int, at_ns: int) -> None:
-        """The head of an HTTP response is in (not called for WebSocket)."""
+    def answered(self, status: int, at_ns: int, content_type: str = "") -> None:
+        """The head of an HTTP response is in, a good one (not called for WebSocket, nor for a refusal)."""
 
     def received(self, data: str | bytes, arrival_ns: int) -> None:
         """One WebSocket message, whole, stamped with its last fragment; or some bytes of an HTTP response body."""
@@ -103,4 +117,10 @@ class Transport(Protocol):
         """An encoder for this transport's wire format."""
 
     async def dial(self, address: Address, listener: Listener, clock: Clock) -> Link | None:
-        """Connect; None where it failed, and then `lost` has been called."""
+        """Connect; None where it failed, and then `lost` has been called.
+
+        The link comes back as soon as it can be aborted. `opened` follows from a later callback of the loop, never
+        before `dial` has returned to a caller that awaits it directly, so that a listener may write in `opened`.
+        Cancelling `dial` drops what there is of a connection and calls `lost` (aborted). Raises `AddressError` for
+        what the user wrote, before anything is contacted.
+        """
