@@ -9,7 +9,6 @@ import json
 import sys
 import time
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -113,9 +112,7 @@ def run(
     sys.exit(execute(read, out, dry=dry_run, allow_exec=allow_exec, as_json=as_json, quiet=quiet))
 
 
-def execute(
-    plan: plans.Plan, out: Path | None, *, dry: bool, allow_exec: bool, as_json: bool, quiet: bool
-) -> int:
+def execute(plan: plans.Plan, out: Path | None, *, dry: bool, allow_exec: bool, as_json: bool, quiet: bool) -> int:
     """A read plan to its end: prepare, perform, print. The exit code."""
     from loadbench.report import terminal
     from loadbench.watch.terminal import View, encoding
@@ -131,7 +128,11 @@ def execute(
         result = asyncio.run(conduct.perform(prepared, folder, view))
     finally:
         prepared.close()
-    print(json.dumps(result.summary, indent=2, ensure_ascii=False) if as_json else terminal.render(result.summary, result.scores))
+    print(
+        json.dumps(result.summary, indent=2, ensure_ascii=False)
+        if as_json
+        else terminal.render(result.summary, result.scores)
+    )
     if not as_json:
         print(f"\nbundle   {folder}\nreport   {folder / 'report.html'}\nmetrics  {folder / 'metrics.prom'}")
     if result.exit_code == 4:

@@ -79,7 +79,9 @@ class Result:
     note: str = ""
 
 
-def prepare(plan: Plan, *, allow_exec: bool = False, progress: Callable[[media.Progress], None] | None = None) -> Prepared:
+def prepare(
+    plan: Plan, *, allow_exec: bool = False, progress: Callable[[media.Progress], None] | None = None
+) -> Prepared:
     """Check everything, encode the media once, build the wire messages. Raises PlanError with every problem."""
     problems: list[str] = []
     with _noting(problems):
@@ -285,7 +287,9 @@ def _start(plan: Plan, profile: Profile, entries: list[pipe.ClipEntry], values: 
         tls=plan.target.tls.model_dump(),
         clips=entries,
         order=plan.corpus.order,
-        workload=pipe.Workload(**work.model_dump(exclude={"rate", "sessions"}), rate=work.rate or 0.0, sessions=sessions),
+        workload=pipe.Workload(
+            **work.model_dump(exclude={"rate", "sessions"}), rate=work.rate or 0.0, sessions=sessions
+        ),
         media_start=plan.media_start,
         late=plan.media.late or profile.media.late,
         limits=limits | {"message_bytes": plan.limits.message_mib * 1024 * 1024},
@@ -349,17 +353,23 @@ def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mappi
     if not url:
         problems.append(f"target.url is missing (--url), for instance {schemes[0]}://127.0.0.1:2700")
     elif (scheme := urlsplit(url).scheme) not in schemes:
-        problems.append(f"target.url: profile {profile.name} speaks {schemes[0]}:// or {schemes[1]}://, not {scheme}://")
+        problems.append(
+            f"target.url: profile {profile.name} speaks {schemes[0]}:// or {schemes[1]}://, not {scheme}://"
+        )
     for name in plan.target.params:
         if name not in profile.params:
-            problems.append(f"target.params.{name}: profile {profile.name} has no such parameter; it has {', '.join(profile.params) or 'none'}")
+            problems.append(
+                f"target.params.{name}: profile {profile.name} has no such parameter; it has {', '.join(profile.params) or 'none'}"
+            )
     missing = load.secret_names(profile) - values.keys()
     problems += [f"target.secrets.{name} is missing: profile {profile.name} asks for it" for name in sorted(missing)]
     longest = profile.pace.session_s_max
     for clip in clips:
         length = clip.tracks[0].duration_s
         if longest is not None and length is not None and length > longest:
-            problems.append(f"clip {clip.id} is {float(length):g} s long; profile {profile.name} takes at most {longest:g} s")
+            problems.append(
+                f"clip {clip.id} is {float(length):g} s long; profile {profile.name} takes at most {longest:g} s"
+            )
     return problems
 
 
@@ -367,7 +377,9 @@ def _resource_problems(plan: Plan) -> list[str]:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     need = plan.workload.users + SPARE_FILES
     if hard not in (resource.RLIM_INFINITY, -1) and need > hard:
-        return [f"workload.users = {plan.workload.users} needs {need} file handles, and this system allows {hard} (ulimit -Hn)"]
+        return [
+            f"workload.users = {plan.workload.users} needs {need} file handles, and this system allows {hard} (ulimit -Hn)"
+        ]
     return []
 
 
@@ -454,4 +466,8 @@ def _longest_s(prepared: Prepared) -> float:
 
 def _sessions_in(work: pipe.Workload, mean_s: float) -> int:
     span = (work.duration_s or 0.0) + work.warmup_s
-    return round(span * work.rate) if work.model != "closed" else max(work.users, round(work.users * span / (mean_s + work.think_s)))
+    return (
+        round(span * work.rate)
+        if work.model != "closed"
+        else max(work.users, round(work.users * span / (mean_s + work.think_s)))
+    )

@@ -233,7 +233,9 @@ def secrets(plan: Plan, allow_exec: bool) -> dict[str, str]:
             elif kind == "cmd":
                 values[name] = _output(rest)
             else:
-                problems.append(f"target.secrets.{name} must be env:NAME, file:PATH or cmd:COMMAND, never the secret itself")
+                problems.append(
+                    f"target.secrets.{name} must be env:NAME, file:PATH or cmd:COMMAND, never the secret itself"
+                )
         except KeyError:
             problems.append(f"target.secrets.{name}: the environment has no {rest}")
         except (OSError, subprocess.SubprocessError, UnicodeDecodeError) as error:
@@ -289,13 +291,21 @@ def _sentence(item: Any) -> str:
     if kind == "extra_forbidden":
         near = difflib.get_close_matches(str(item["loc"][-1]), _siblings(item["loc"]), 1)
         parent = "".join(f"{part}." for part in item["loc"][:-1])
-        hint = f"; did you mean {parent}{near[0]}?" if near else f"; there are {', '.join(sorted(_siblings(item['loc'])))}"
+        hint = (
+            f"; did you mean {parent}{near[0]}?" if near else f"; there are {', '.join(sorted(_siblings(item['loc'])))}"
+        )
         return f"{path}: no such setting{hint}"
     if kind == "missing":
-        return f"{path} is missing" + (" (--corpus)" if path.startswith("corpus") else " (--profile)" if path == "target" else "")
+        return f"{path} is missing" + (
+            " (--corpus)" if path.startswith("corpus") else " (--profile)" if path == "target" else ""
+        )
     if kind == "value_error":
         return f"{path}: {item['ctx']['error']}"
-    bound = {"greater_than": ("above", "gt"), "greater_than_equal": ("at least", "ge"), "less_than_equal": ("at most", "le")}
+    bound = {
+        "greater_than": ("above", "gt"),
+        "greater_than_equal": ("at least", "ge"),
+        "less_than_equal": ("at most", "le"),
+    }
     if kind in bound:
         word, key = bound[kind]
         return f"{path} must be {word} {item['ctx'][key]:g}, not {item['input']}"
@@ -319,7 +329,10 @@ def _objective_problems(slo: Any) -> list[str]:
         if not allowed:
             names = [*RESPONSE_METRICS, "completed", "wer"]
             near = difflib.get_close_matches(metric, names, 1)
-            problems.append(f"slo.{metric}: no such metric; " + (f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"))
+            problems.append(
+                f"slo.{metric}: no such metric; "
+                + (f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}")
+            )
             continue
         for key, value in part.items() if isinstance(part, dict) else []:
             if key not in allowed:

@@ -78,7 +78,9 @@ async def test_pace_bytes_and_both_response_times_agree_with_what_a_foreign_serv
         assert seen.eof_ns >= zero + 3_050_000_000, "the end mark before the end of the media"
         assert statistics.median(at - due for at, due in zip(seen.arrivals, captured, strict=True)) < 10e6
         errors["first"].append(abs(channel["first_ns"] - zero - (seen.partial_ns - seen.arrivals[0] + CHUNK_NS)) / 1e6)
-        errors["final"].append(abs(channel["last_final_ns"] - utterance["source_end_ns"] - (seen.final_ns - seen.eof_ns)) / 1e6)
+        errors["final"].append(
+            abs(channel["last_final_ns"] - utterance["source_end_ns"] - (seen.final_ns - seen.eof_ns)) / 1e6
+        )
     for name, values in errors.items():
         assert statistics.median(values) <= 10, (name, sorted(values))
     summary = json.loads((tmp_path / "bundle" / "summary.json").read_text())
@@ -104,7 +106,9 @@ async def test_the_endpoint_is_scraped_while_the_run_goes_on_and_its_last_word_i
         while not run.done():
             await asyncio.sleep(0.25)
             page = await asyncio.to_thread(_page, f"http://127.0.0.1:{port}/metrics")
-            active += [float(line.split()[1]) for line in page.splitlines() if line.startswith("loadbench_sessions_active ")]
+            active += [
+                float(line.split()[1]) for line in page.splitlines() if line.startswith("loadbench_sessions_active ")
+            ]
         code, out, err = await run
     assert code == 0, out + err
     assert max(active) == 3
@@ -174,9 +178,15 @@ WRONG = [
     (["run", "--profile", "vosk", "--corpus", "nowhere.jsonl", "--url", "ws://127.0.0.1:9"], ["nowhere.jsonl"]),
     (["run", "--url", "127.0.0.1:2700", "--profile", "vosk", "--corpus", "."], ["target.url must begin with ws://"]),
     (["run", *GOOD, "--set", "workload.usrs=3"], ["workload.usrs", "did you mean workload.users"]),
-    (["run", *GOOD, "--users", "0", "--set", "limits.finals=2"], ["2 problems", "workload.users must be above 0", "limits.finals"]),
+    (
+        ["run", *GOOD, "--users", "0", "--set", "limits.finals=2"],
+        ["2 problems", "workload.users must be above 0", "limits.finals"],
+    ),
     (["run", "--url", "ws://127.0.0.1:9", "--profile", "vosc", "--corpus", "."], ["vosc", "vosk"]),
-    (["run", "--url", "ws://127.0.0.1:9", "--profile", "vosk", "--corpus", "bad.jsonl"], ["bad.jsonl:1", "bad.jsonl:2"]),
+    (
+        ["run", "--url", "ws://127.0.0.1:9", "--profile", "vosk", "--corpus", "bad.jsonl"],
+        ["bad.jsonl:1", "bad.jsonl:2"],
+    ),
     (["run", "--url", "http://127.0.0.1:9", "--profile", "vosk", "--corpus", "."], ["vosk speaks ws://"]),
     (["run", "missing.toml"], ["missing.toml"]),
     (["run", "--no-such-flag"], ["--no-such-flag"]),
