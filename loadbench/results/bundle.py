@@ -1,0 +1,371 @@
+"""The bundle: a folder that tells what a run was and what came of it, readable after kill -9 at any point.
+
+`run.json` is written first and `done.json` last; between them lines are only ever appended, whole, and each flush is
+sealed: a seal hashes the file's previous seal and the new bytes, so that damage shows (forgery does not). Readers skip
+a torn last line, say so, and call a bundle without `done.json` incomplete.
+"""
+
+import hashlib
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TypeVar
+
+import msgspec
+
+from loadbench.results.masks import Masks
+from loadbench.results.record import ChunkTimes, ClipFacts, Message, SessionRecord, Started
+from loadbench.results.run import SCHEMA_VERSION, Done, RunHeader
+from loadbench.results.tick import Tick
+
+STEMS: Final = ("sessions", "ticks", "chunks", "messages", "clips")
+T = TypeVar("T")
+
+# Words of our own, never of the far side: a password "measure" must not unmake the window "measure".
+OURS: Final = frozenset(
+    (
+        *("type", "id", "session", "worker", "stage", "window", "outcome", "side", "finality", "close_by", "reason"),
+        *("run_id", "headline_channel", "headline_metric", "metric", "stat", "channel", "clip", "clips", "direction"),
+        *("source_lang", "target_lang", "text_unit", "gloss_unit"),
+    )
+)
+FREE: Final = frozenset(("plan", "effective", "profile", "versions", "machine", "corpus"))
+
+
+class BundleError(ValueError):
+    """The user's trouble with a bundle: every problem, each a sentence that says what to do next."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = list(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class Seal(msgspec.Struct, kw_only=True, frozen=True):
+    """`seal` is the SHA-256 of the file's previous seal (hex, "" for its first) and the `length` bytes at `offset`.
+
+    `at_ns` is when the flush was asked for, on the run clock, None where nobody said.
+    """
+
+    file: str
+    offset: int
+    length: int
+    seal: str
+    at_ns: int | None = None
+
+
+class BundleWriter:
+    """Writes a run down. All methods may be called from any thread; `append` never waits for the disk.
+
+    `error` is the first failure to write, raised once by the call that met it. After it nothing more is written: what
+    was written before stays whole, and the bundle stays incomplete.
+    """
+
+    def __init__(self, folder: Path, header: RunHeader, masks: Masks) -> None:
+        self.folder = folder
+        self.error: BundleError | None = None
+        self._masks = masks
+        self._gate = threading.Lock()  # held for moments: the buffers
+        self._disk = threading.Lock()  # held while writing
+        self._buffers: dict[str, list[bytes]] = {f"{stem}.jsonl": [] for stem in STEMS}
+        self._files: dict[str, _Appended] = {}
+        _refuse_a_run(folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            text = msgspec.json.format(self._line(header), indent=2) + b"\n"
+            _write_whole(folder / "run.json", text)
+            self._files = {name: _Appended(folder / name) for name in (*self._buffers, "seals.jsonl")}
+            self._heads = {"run.json": _seal("", text)}
+            self._seal([Seal(file="run.json", offset=0, length=len(text), seal=self._heads["run.json"])])
+        except OSError as error:
+            raise BundleError([f"cannot write a bundle to {folder}: {_why(error)}; choose another --out"]) from None
+
+    def append(self, stem: str, record: msgspec.Struct) -> None:
+        """Keep a record for the next flush. `stem` is sessions, ticks, chunks, messages or clips."""
+        line = self._line(record) + b"\n"
+        with self._gate:
+            self._buffers[f"{stem}.jsonl"].append(line)
+
+    def flush(self, at_ns: int | None = None) -> None:
+        """Write and seal all that was appended. Raises BundleError the first time that the disk takes no more."""
+        with self._disk:
+            with self._gate:
+                waiting = {name: b"".join(lines) for name, lines in self._buffers.items() if lines}
+                for name in waiting:
+                    self._buffers[name] = []
+            if self.error is None:
+                with self._reporting():
+                    self._seal([self._add(name, data, at_ns) for name, data in waiting.items()])
+
+    def snapshot(self, name: str, text: str) -> None:
+        """Put a whole file beside the records, for instance `metrics.prom`; it replaces an earlier one at once."""
+        with self._disk:
+            if self.error is None:
+                with self._reporting():
+                    partial = self.folder / f".{name}.part"
+                    partial.write_text(self._masks.mask(text), "utf-8")
+                    partial.replace(self.folder / name)
+
+    def finish(self, done: Done) -> None:
+        """Flush, and write `done.json` with the last seal of each file. Nothing may be appended afterwards."""
+        self.flush(done.ended_ns)
+        with self._disk:
+            if self.error is None:
+                with self._reporting():
+                    for file in self._files.values():
+                        file.settle()
+                    last = msgspec.structs.replace(done, heads=dict(self._heads))
+                    _write_whole(self.folder / "done.json", msgspec.json.format(self._line(last), indent=2) + b"\n")
+            for file in self._files.values():
+                file.close()
+
+    def _reporting(self) -> "_Reporting":
+        return _Reporting(self)
+
+    def _add(self, name: str, data: bytes, at_ns: int | None) -> Seal:
+        offset = self._files[name].add(data)
+        self._heads[name] = _seal(self._heads.get(name, ""), data)
+        return Seal(file=name, offset=offset, length=len(data), seal=self._heads[name], at_ns=at_ns)
+
+    def _seal(self, seals: list[Seal]) -> None:
+        self._files["seals.jsonl"].add(b"".join(msgspec.json.encode(seal) + b"\n" for seal in seals))
+
+    def _line(self, record: msgspec.Struct) -> bytes:
+        line = msgspec.json.encode(record)
+        # Chunk times are numbers in base64: no text of anybody's, and a mask among them would unmake them.
+        if isinstance(record, ChunkTimes) or not self._masks.found_in(line.decode()):
+            return line
+        return msgspec.json.encode(_masked(msgspec.json.decode(line), self._masks))
+
+
+class Bundle:
+    """Reads a bundle, whole or not. Raises BundleError where there is none, or one of a newer loadbench.
+
+    The iterators stream, so that a hundred thousand records need no more memory than one. `problems` gathers what they
+    had to skip, and is complete once they have run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._problems: dict[str, None] = {}
+        self.header = _read_header(folder)
+        self.done = self._read_done()
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run came to its end and said so."""
+        return self.done is not None
+
+    @property
+    def problems(self) -> list[str]:
+        """What could not be read so far, each once."""
+        return list(self._problems)
+
+    def sessions(self) -> Iterator[Started | SessionRecord]:
+        """Starts and ends in the order in which they were written; a start always comes before its end."""
+        return self._lines("sessions", msgspec.json.Decoder(Started | SessionRecord))
+
+    def started(self) -> Iterator[Started]:
+        """All starts."""
+        return (line for line in self.sessions() if isinstance(line, Started))
+
+    def records(self) -> Iterator[SessionRecord]:
+        """All ends."""
+        return (line for line in self.sessions() if isinstance(line, SessionRecord))
+
+    def in_flight(self) -> list[Started]:
+        """Sessions that began and never ended: the run was killed around them."""
+        open_: dict[str, Started] = {}
+        for line in self.sessions():
+            if isinstance(line, Started):
+                open_[line.id] = line
+            else:
+                open_.pop(line.id, None)
+        return list(open_.values())
+
+    def ticks(self) -> Iterator[Tick]:
+        """The engine's seconds."""
+        return self._lines("ticks", msgspec.json.Decoder(Tick))
+
+    def chunks(self) -> Iterator[ChunkTimes]:
+        """Per-chunk times of the sampled sessions."""
+        return self._lines("chunks", msgspec.json.Decoder(ChunkTimes))
+
+    def messages(self) -> Iterator[Message]:
+        """Raw messages of the sampled sessions."""
+        return self._lines("messages", msgspec.json.Decoder(Message))
+
+    def clips(self) -> dict[str, ClipFacts]:
+        """The clips that were used, by id."""
+        return {facts.id: facts for facts in self._lines("clips", msgspec.json.Decoder(ClipFacts))}
+
+    def verify(self) -> list[str]:
+        """Where the files do not agree with their seals; empty for a bundle that is as it was written.
+
+        Bytes after the last seal are named as well: a run that was killed while it wrote leaves some.
+        """
+        found: list[str] = []
+        heads: dict[str, str] = {}
+        ends: dict[str, int] = {}
+        for seal in self._lines("seals", msgspec.json.Decoder(Seal)):
+            ends[seal.file] = seal.offset + seal.length
+            wanted = _seal(heads.get(seal.file, ""), _bytes_at(self.folder / seal.file, seal.offset, seal.length))
+            heads[seal.file] = seal.seal
+            if wanted != seal.seal:
+                found.append(
+                    f"{seal.file}: bytes {seal.offset} to {ends[seal.file]} do not match their seal;"
+                    " the file was damaged or changed"
+                )
+        found += [text for name, end in ends.items() for text in _beyond(self.folder / name, end)]
+        unsealed = [name for name in (f"{stem}.jsonl" for stem in STEMS) if name not in ends]
+        found += [text for name in unsealed for text in _beyond(self.folder / name, 0)]
+        if self.done is not None:
+            changed = sorted(
+                name for name in {*heads, *self.done.heads} if heads.get(name) != self.done.heads.get(name)
+            )
+            found += [f"{name}: its last seal is not the one in done.json" for name in changed]
+        return found
+
+    def _lines(self, stem: str, decoder: "msgspec.json.Decoder[T]") -> Iterator[T]:
+        path = self.folder / f"{stem}.jsonl"
+        if not path.is_file():
+            return
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if not line.endswith(b"\n"):
+                    self._note(f"{path.name}: the last line ({number}) is torn and was skipped")
+                    return
+                try:
+                    yield decoder.decode(line)
+                except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                    self._note(f"{path.name}: line {number} cannot be read and was skipped: {error}")
+
+    def _read_done(self) -> Done | None:
+        path = self.folder / "done.json"
+        if not path.is_file():
+            self._note("done.json is missing: the run did not come to its end, so the bundle is incomplete")
+            return None
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=Done)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            self._note(f"done.json cannot be read, so the bundle counts as incomplete: {error}")
+            return None
+
+    def _note(self, problem: str) -> None:
+        self._problems.setdefault(problem)
+
+
+class _Reporting:
+    """Turns the disk's first refusal into the writer's one BundleError."""
+
+    def __init__(self, writer: BundleWriter) -> None:
+        self._writer = writer
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            text = (
+                f"cannot write to {self._writer.folder}: {_why(error)}; what was written before is intact:"
+                " free some space, or choose another --out, and run again"
+            )
+            self._writer.error = BundleError([text])
+            raise self._writer.error from None
+
+
+class _Appended:
+    """A file that grows by whole pieces: a piece that does not fit is taken back."""
+
+    def __init__(self, path: Path) -> None:
+        self._file: BinaryIO | Any = path.open("xb", buffering=0)
+        self._end = 0
+
+    def add(self, data: bytes) -> int:
+        """Append all of `data`; where it begins. Raises OSError, and then nothing of it is left."""
+        begin, rest = self._end, memoryview(data)
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError:
+            with suppress(OSError):  # a torn last line is skipped by readers
+                self._file.truncate(begin)
+            raise
+        self._end = begin + len(data)
+        return begin
+
+    def settle(self) -> None:
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _refuse_a_run(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise BundleError([f"{folder} is a file; --out must name a folder"])
+    names = ["run.json", "done.json", "seals.jsonl", *(f"{stem}.jsonl" for stem in STEMS)]
+    held = [name for name in names if (folder / name).exists()]
+    if held:
+        raise BundleError([f"{folder} already holds a run ({held[0]}); choose another --out, or move that one away"])
+
+
+def _read_header(folder: Path) -> RunHeader:
+    path = folder / "run.json"
+    if not path.is_file():
+        raise BundleError([f"{folder} holds no run: it has no run.json; name the folder that --out named"])
+    try:
+        found = msgspec.json.decode(path.read_bytes())
+        version = found.get("schema_version") if isinstance(found, dict) else None
+        if isinstance(version, int) and version > SCHEMA_VERSION:
+            text = f"schema {version}, and this one reads up to {SCHEMA_VERSION}"
+            raise BundleError([f"{folder} was written by a newer loadbench ({text}); update loadbench to read it"])
+        return msgspec.convert(found, RunHeader)
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
+        raise BundleError([f"{path} cannot be read: {error}; the bundle cannot be used without it"]) from None
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    """Write a file that is either there whole or not at all, also after a power cut."""
+    partial = path.with_name(f".{path.name}.part")
+    with partial.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def _seal(previous: str, data: bytes) -> str:
+    return hashlib.sha256(previous.encode() + data).hexdigest()
+
+
+def _bytes_at(path: Path, offset: int, length: int) -> bytes:
+    if not path.is_file():
+        return b""
+    with path.open("rb") as file:
+        file.seek(offset)
+        return file.read(length)
+
+
+def _beyond(path: Path, end: int) -> list[str]:
+    size = path.stat().st_size if path.is_file() else 0
+    return [f"{path.name}: {size - end} bytes after the last seal are not sealed"] if size > end else []
+
+
+def _why(error: OSError) -> str:
+    return (error.strerror or type(error).__name__).lower()
+
+
+def _masked(value: Any, masks: Masks, ours: frozenset[str] = OURS) -> Any:
+    """`value` with secrets hidden in every string that is not a word of our own; keys are names and stay."""
+    if isinstance(value, str):
+        return masks.mask(value)
+    if isinstance(value, list):
+        return [_masked(item, masks, ours) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: item if key in ours else _masked(item, masks, frozenset() if key in FREE else ours)
+        for key, item in value.items()
+    }
