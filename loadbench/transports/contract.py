@@ -116,6 +116,9 @@ class Transport(Protocol):
     def encoder(self, random: Callable[[int], bytes]) -> Encoder:
         """An encoder for this transport's wire format."""
 
+    def check(self, address: Address) -> None:
+        """Raise `AddressError` with all that is wrong in the address; contacts nobody."""
+
     async def dial(self, address: Address, listener: Listener, clock: Clock) -> Link | None:
         """Connect; None where it failed, and then `lost` has been called.
 

@@ -1,0 +1,355 @@
+"""From an address to a connected socket, and what all links over a socket share.
+
+Connecting is done by hand, step by step, so that name, TCP and TLS have stamps and causes of their own, and so that
+cancelling it at any point leaves no socket behind. There is no pool, no proxy, no limit on how many connect at once.
+"""
+
+import asyncio
+import base64
+import errno
+import os
+import re
+import socket
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, cast
+from urllib.parse import SplitResult, quote, unquote, urlsplit
+
+from loadbench import __version__
+from loadbench.session.wire import Cause, Opened
+from loadbench.transports.contract import Address, AddressError, Buffer, Clock, Listener, Tls
+
+NEXT_ADDRESS_S = 2.0  # a name's last address may take as long as it likes, those before it only this
+HIGH_WATER = 64 * 1024  # unsent bytes above which a pause is reported
+LINGER_S = 1.0  # how long the far side may take to close first, which leaves TIME_WAIT, and its port, on its side
+LAST_WORDS = 1024 * 1024
+
+_OUR_SHORTAGE = {errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM}
+_RESET = (ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
+_KEEP = "/:?#[]@!$&'()*+,;=%~"  # what stays as it is when a path or query with other letters is quoted
+_TOKEN = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
+_VALUE = re.compile(r"[\x09\x20-\x7e\x80-\xff]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An address taken apart. `headers` is all that a request carries besides what its protocol adds.
+
+    `context` is None without TLS.
+    """
+
+    host: str
+    port: int
+    target: str
+    headers: tuple[tuple[str, str], ...]
+    context: ssl.SSLContext | None
+
+
+def place(address: Address, plain: str, secure: str) -> Place:
+    """Take an address apart; `plain` and `secure` are the schemes. Raises `AddressError` with all problems."""
+    problems = _header_problems(address)
+    try:
+        parts = urlsplit(address.url)
+        host, port = _ascii(parts.hostname or ""), parts.port
+    except ValueError:
+        raise AddressError(["target.url: the host or the port cannot be read", *problems]) from None
+    if parts.scheme not in (plain, secure):
+        problems.append(f"target.url must begin with {plain}:// or {secure}://")
+    if not host:
+        problems.append("target.url names no host")
+    context: ssl.SSLContext | None = None
+    if parts.scheme == secure:
+        try:
+            context = tls_context(address.tls)
+        except OSError as trouble:
+            problems.append(f"target.tls: a certificate or key file cannot be used: {trouble.strerror or trouble}")
+    if problems:
+        raise AddressError(problems)
+    usual = 80 if context is None else 443
+    path = quote(parts.path, safe=_KEEP) or "/"
+    target = f"{path}?{quote(parts.query, safe=_KEEP)}" if parts.query else path
+    name = f"[{host}]" if ":" in host else host
+    name = name if port in (None, usual) else f"{name}:{port}"
+    return Place(host, port or usual, target, _all_headers(name, parts, address), context)
+
+
+def _ascii(host: str) -> str:
+    """The name as resolvers and certificates know it. Raises UnicodeError, a ValueError, for what cannot be one."""
+    return host if ":" in host else host.encode("idna").decode("ascii")
+
+
+def _all_headers(name: str, parts: SplitResult, address: Address) -> tuple[tuple[str, str], ...]:
+    """Ours first, except those that the user gives as well."""
+    ours = [("Host", name), ("User-Agent", f"loadbench/{__version__}")]
+    if parts.username is not None:
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        ours.append(("Authorization", "Basic " + base64.b64encode(pair.encode()).decode("ascii")))
+    if address.content_type is not None:
+        ours.append(("Content-Type", address.content_type))
+    given = {header.lower() for header, _ in address.headers}
+    return (*(header for header in ours if header[0].lower() not in given), *address.headers)
+
+
+def _header_problems(address: Address) -> list[str]:
+    """Values may be secrets: only names are shown."""
+    problems = []
+    for name, value in (*address.headers, ("content_type", address.content_type or "")):
+        if not _TOKEN.fullmatch(name):
+            problems.append(f"target.headers: {name!r} is no header name")
+        elif not _VALUE.fullmatch(value):
+            problems.append(f"target.headers: the value of {name} has a line break or a letter outside ISO 8859-1")
+    return problems
+
+
+@lru_cache(maxsize=16)
+def tls_context(tls: Tls) -> ssl.SSLContext:
+    """One context for all sessions: to load a system's certificates takes longer than a handshake.
+
+    Raises OSError (ssl.SSLError among them) when a file cannot be read.
+    """
+    context = ssl.create_default_context(cafile=tls.ca_file)
+    context.set_alpn_protocols(["http/1.1"])
+    if not tls.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if tls.cert_file is not None:
+        context.load_cert_chain(tls.cert_file, tls.key_file)
+    return context
+
+
+class SocketLink(asyncio.Protocol):
+    """What every link over a socket does alike; a subclass says what is spoken.
+
+    The cause is decided once (`cause` is not None from then on) and delivered once. After that nothing is delivered.
+    """
+
+    def __init__(self, listener: Listener, clock: Clock) -> None:
+        self.listener = listener
+        self.clock = clock
+        self.cause: Cause | None = None
+        self.tcp_ns: int | None = None
+        self.tls_ns: int | None = None
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._writable: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    # What the engine calls.
+
+    def write(self, wire: Buffer) -> None:
+        """Hand a complete wire message over; nothing happens once the link can take no more."""
+        if self._writable is not None:
+            self._writable.write(wire)
+
+    def unsent(self) -> int:
+        """Bytes that the operating system has not taken. Ask in a later tick: uvloop writes at the end of a turn."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    def abort(self) -> None:
+        """Drop the connection. The listener hears of it in a later turn of the loop."""
+        if self.cause is not None:
+            return
+        self.cause = Cause("aborted", self.clock(), by="us")
+        self._writable = None
+        if self._transport is not None:
+            self._transport.abort()
+        self._loop.call_soon(self.listener.lost, self.cause)
+
+    def cancelled(self) -> None:
+        """Connecting was given up: like `abort`, but the listener hears of it before the caller goes on."""
+        if self._transport is not None:
+            self._transport.abort()
+        self.end(Cause("aborted", self.clock(), by="us"))
+
+    # What the loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The socket stands, and so does TLS where it is asked for."""
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=HIGH_WATER)
+        if self._transport.get_extra_info("ssl_object") is not None:
+            self.tls_ns = self.clock()
+
+    def pause_writing(self) -> None:
+        """The far side takes no more: told, never awaited."""
+        if self.cause is None:
+            self.listener.paused(self.clock())
+
+    def resume_writing(self) -> None:
+        """It takes bytes again."""
+        if self.cause is None:
+            self.listener.resumed(self.clock())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The socket is gone, and with it whatever was still to be waited for."""
+        if self.cause is None and exc is not None:
+            self._hear_last_words()
+        if self.cause is None:
+            self.end(gone(exc, self.clock()))
+        if self._timer is not None:
+            self._timer.cancel()
+        self._transport = self._writable = None
+
+    # What a subclass says, and what it calls.
+
+    def begin(self) -> None:
+        """Speak first: the socket stands, and `dial` is about to return."""
+        raise NotImplementedError
+
+    def opened(self, at_ns: int, status: int | None = None, subprotocol: str | None = None) -> None:
+        """From now on the link may be written to."""
+        self._writable = transport = self._transport
+        names = (None, None) if transport is None else (_name(transport, "sockname"), _name(transport, "peername"))
+        self.listener.opened(Opened(at_ns, self.tcp_ns, self.tls_ns, *names, status, subprotocol))
+
+    def end(self, cause: Cause) -> None:
+        """Say once how it ended, then leave the far side a moment to close first."""
+        if self.cause is not None:
+            return
+        self.cause = cause
+        self._writable = None
+        self._linger()
+        self.listener.lost(cause)
+
+    def _hear_last_words(self) -> None:
+        """A service may speak, close and reset at once.
+
+        A write that meets the reset stops the loop's reading, and the last message, the close code or the refusal would
+        lie unread in the socket.
+        """
+        words = b"" if self._transport is None else last_words(self._transport)
+        if words:
+            self.data_received(words)
+
+    def _linger(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._transport is not None and not self._transport.is_closing():
+            self._timer = self._loop.call_later(LINGER_S, self._transport.abort)
+
+
+async def connect(where: Place, link: SocketLink) -> bool:
+    """Bring the link's socket up; False where it failed or went at once, and then the listener knows why."""
+    trouble = await _connect(where, link)
+    if trouble is not None:
+        link.end(trouble)
+    if link.cause is not None:
+        return False
+    link.begin()
+    return True
+
+
+async def _connect(where: Place, link: SocketLink) -> Cause | None:
+    loop = asyncio.get_running_loop()
+    try:
+        found = await _resolve(where)
+        sock = await _first(found, link.clock)
+        if isinstance(sock, Cause):
+            return sock
+        link.tcp_ns = link.clock()
+        tls: dict[str, Any] = {}
+        if where.context is not None:
+            tls = {"ssl": where.context, "server_hostname": where.host, "ssl_shutdown_timeout": LINGER_S}
+        try:
+            await loop.create_connection(lambda: link, sock=sock, **tls)
+        except OSError as error:
+            return Cause("tls", link.clock(), by="network", reason=_tls_reason(error))
+    except socket.gaierror as error:
+        if error.errno in (socket.EAI_SYSTEM, socket.EAI_MEMORY):
+            return Cause("resource", link.clock(), by="us", reason=f"name lookup: {error.strerror}")
+        return Cause("dns", link.clock(), by="network", reason=str(error.strerror))
+    except asyncio.CancelledError:
+        link.cancelled()
+        raise
+    return None
+
+
+_Found = tuple[socket.AddressFamily, tuple[Any, ...]]
+
+
+async def _resolve(where: Place) -> list[_Found]:
+    """Addresses in the resolver's order; one that is a number already needs no thread."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, where.host)
+        except OSError:
+            continue
+        return [(family, (where.host, where.port))]
+    answers = await asyncio.get_running_loop().getaddrinfo(where.host, where.port, type=socket.SOCK_STREAM)
+    return [(family, address) for family, _, _, _, address in answers]
+
+
+async def _first(found: Sequence[_Found], clock: Clock) -> socket.socket | Cause:
+    """The first address that takes us, tried in order; else what became of each."""
+    failures: list[str] = []
+    kind_is_ours = False
+    for index, (family, address) in enumerate(found):
+        patience = NEXT_ADDRESS_S if index + 1 < len(found) else None
+        try:
+            return await _attempt(family, address, patience)
+        except TimeoutError:
+            failures.append(f"{address[0]}: no answer")
+            kind_is_ours = False
+        except OSError as error:
+            failures.append(f"{address[0]}: {error.strerror or error}")
+            kind_is_ours = error.errno in _OUR_SHORTAGE
+    reason = "; ".join(failures)
+    if kind_is_ours:
+        return Cause("resource", clock(), by="us", reason=reason)
+    return Cause("refused", clock(), by="network", reason=reason)
+
+
+async def _attempt(family: socket.AddressFamily, address: tuple[Any, ...], patience_s: float | None) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        # A header and its payload written apart would else wait 40 ms for an acknowledgement.
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        async with asyncio.timeout(patience_s):
+            await asyncio.get_running_loop().sock_connect(sock, address)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def gone(error: Exception | None, at_ns: int) -> Cause:
+    """What the loss of a standing connection means."""
+    if error is None:
+        return Cause("eof", at_ns)
+    if isinstance(error, ssl.SSLError):
+        return Cause("tls", at_ns, by="network", reason=_tls_reason(error))
+    if isinstance(error, _RESET):
+        return Cause("reset", at_ns, reason=str(error))
+    return Cause("reset", at_ns, by="network", reason=str(error))
+
+
+def last_words(transport: asyncio.Transport) -> bytes:
+    """What still lies in the receive buffer of a broken plain connection; b"" for TLS."""
+    if transport.get_extra_info("ssl_object") is not None:
+        return b""
+    words = bytearray()
+    try:
+        handle = transport.get_extra_info("socket").fileno()
+        while len(words) < LAST_WORDS and (piece := os.read(handle, 65_536)):
+            words += piece
+    except OSError:
+        return bytes(words)  # nothing more can be read: that is what we came to find out
+    return bytes(words)
+
+
+def _name(transport: asyncio.Transport, which: str) -> str | None:
+    name = transport.get_extra_info(which)
+    if not name:
+        return None
+    return f"[{name[0]}]:{name[1]}" if ":" in name[0] else f"{name[0]}:{name[1]}"
+
+
+def _tls_reason(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the certificate was not accepted: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return str(error.reason or error)
+    return str(error) or type(error).__name__

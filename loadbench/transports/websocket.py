@@ -1,0 +1,254 @@
+"""WebSocket: the websockets library's sans-I/O core under an asyncio protocol of our own.
+
+What arrives is stamped first thing in `data_received`, before anyone parses it. Media goes straight to the socket as
+complete frames made by `frames.FrameEncoder`; the core only writes the handshake, pongs, pings and closes. Compression
+is offered only when asked for, and then the service's messages may come compressed; ours stay as they are, which the
+extension allows. Redirects are not followed: where to measure is the user's choice, not the service's.
+"""
+
+from collections.abc import Callable
+
+import h11
+from websockets.client import ClientProtocol
+from websockets.exceptions import InvalidHandshake, PayloadTooBig
+from websockets.extensions.permessage_deflate import ClientPerMessageDeflateFactory
+from websockets.frames import Frame, Opcode
+from websockets.http11 import Response
+from websockets.protocol import OPEN
+from websockets.typing import Subprotocol
+from websockets.uri import WebSocketURI
+
+from loadbench.session.wire import Cause
+from loadbench.transports.contract import Address, Clock, Link, Listener
+from loadbench.transports.dial import Place, SocketLink, connect, place
+from loadbench.transports.frames import FrameEncoder
+from loadbench.transports.rejection import BODY_S, RefusalReader
+
+_SWITCHING = b"HTTP/1.1 101"
+_NO_CODE = 1005  # RFC 6455 7.1.5: the close frame carried none
+_NOT_TEXT = 1007
+_TOO_BIG = 1009
+
+
+class WebSocketLink(SocketLink):
+    """One WebSocket. `pings_sent` and `pongs_missed` count our own pings, when they are asked for."""
+
+    def __init__(self, where: Place, address: Address, listener: Listener, clock: Clock) -> None:
+        super().__init__(listener, clock)
+        self.pings_sent = 0
+        self.pongs_missed = 0
+        self._where = where
+        self._address = address
+        self._core = ClientProtocol(
+            WebSocketURI(where.context is not None, where.host, where.port, "/", ""),
+            extensions=[ClientPerMessageDeflateFactory(client_max_window_bits=True)] if address.compression else None,
+            subprotocols=[Subprotocol(name) for name in address.subprotocols] or None,
+            max_size=address.message_bytes,
+        )
+        self._head: bytes | None = b""  # until it is known whether the handshake was accepted
+        self._refusal: RefusalReader | None = None
+        self._parts: list[bytes] = []
+        self._is_text = False
+        self._awaited_pongs: set[bytes] = set()
+
+    # What the engine calls.
+
+    def shut(self, code: int) -> None:
+        """Send a close frame; the service's own, or its hanging up, is what `lost` reports."""
+        if self.cause is not None:
+            return
+        if self._core.state is not OPEN:
+            if self._core.close_sent is None:
+                self.abort()
+            return
+        self._writable = None  # after a close frame nothing may follow
+        self._core.send_close(code if _may_be_sent(code) else 1000)
+        self._flush()
+
+    # What the loop calls.
+
+    def begin(self) -> None:
+        """Ask for the WebSocket."""
+        request = self._core.connect()
+        request.path = self._where.target
+        for name, _ in self._where.headers:
+            if name in request.headers:
+                del request.headers[name]
+        for name, value in self._where.headers:
+            request.headers[name] = value
+        self._core.send_request(request)
+        self._flush()
+
+    def data_received(self, data: bytes) -> None:
+        """Stamp, then parse."""
+        arrival_ns = self.clock()
+        if self.cause is not None:
+            return
+        if self._head is not None:
+            data = self._head = self._head + data
+            if _SWITCHING.startswith(data):
+                return  # too little to tell
+            self._head = None
+            if not data.startswith(_SWITCHING):
+                self._refusal = RefusalReader()
+        if self._refusal is not None:
+            self._refused(self._refusal, data, arrival_ns)
+            return
+        self._core.receive_data(data)
+        self._flush()
+        for event in self._core.events_received():
+            if self.cause is not None:
+                return
+            if isinstance(event, Response):
+                self._answered(arrival_ns)
+            elif isinstance(event, Frame):
+                self._frame(event, arrival_ns)
+        self._failed(arrival_ns)
+
+    def eof_received(self) -> None:
+        """The service hung up; a polite close would have said so before."""
+        now_ns = self.clock()
+        if self._refusal is not None:
+            self._refused(self._refusal, b"", now_ns)
+        during = "during the handshake" if self._core.close_sent is None and self._core.state is not OPEN else ""
+        self.end(Cause("eof", now_ns, reason=during))
+
+    # The handshake.
+
+    def _answered(self, arrival_ns: int) -> None:
+        error = self._core.handshake_exc
+        if error is not None:
+            self.end(Cause("protocol", arrival_ns, reason=f"the handshake: {error}"))
+            return
+        self.opened(arrival_ns, status=101, subprotocol=self._core.subprotocol)
+        if self._address.ping_every_s is not None and self.cause is None:
+            self._loop.call_later(self._address.ping_every_s, self._ping, self._address.ping_every_s)
+
+    def _refused(self, reader: RefusalReader, data: bytes, arrival_ns: int) -> None:
+        known = reader.rejection is not None
+        try:
+            complete = reader.feed(data, arrival_ns)
+        except h11.RemoteProtocolError as error:
+            if not data and reader.rejection is None:
+                return  # hung up before it had answered: that is what the caller says
+            broken = Cause("protocol", arrival_ns, reason=f"no answer to the handshake: {error}")
+            self.end(broken if reader.rejection is None else reader.rejection.cause())
+            return
+        if reader.rejection is None:
+            return
+        if complete:
+            self.end(reader.rejection.cause())
+        elif not known:
+            rejection = reader.rejection
+            self._timer = self._loop.call_later(BODY_S, lambda: self.end(rejection.cause()))
+
+    # Messages.
+
+    def _frame(self, frame: Frame, arrival_ns: int) -> None:
+        opcode = frame.opcode
+        if opcode is Opcode.TEXT or opcode is Opcode.BINARY:
+            self._is_text = opcode is Opcode.TEXT
+            if frame.fin:
+                self._message(bytes(frame.data), arrival_ns)
+            else:
+                self._parts = [bytes(frame.data)]
+        elif opcode is Opcode.CONT:
+            self._parts.append(bytes(frame.data))
+            if frame.fin:
+                whole, self._parts = b"".join(self._parts), []
+                self._message(whole, arrival_ns)
+        elif opcode is Opcode.PONG:
+            self._awaited_pongs.discard(bytes(frame.data))
+        elif opcode is Opcode.CLOSE:
+            self._closed(arrival_ns)
+
+    def _message(self, data: bytes, arrival_ns: int) -> None:
+        """Only whole messages are text: a fragment may end inside a character."""
+        if not self._is_text:
+            self.listener.received(data, arrival_ns)
+            return
+        try:
+            text = data.decode()
+        except UnicodeDecodeError as error:
+            reason = f"a text message is not UTF-8: {error.reason} at byte {error.start}"
+            self._core.fail(_NOT_TEXT, "text is not UTF-8")
+            self._flush()
+            self.end(Cause("protocol", arrival_ns, code=_NOT_TEXT, reason=reason))
+            return
+        self.listener.received(text, arrival_ns)
+
+    def _closed(self, arrival_ns: int) -> None:
+        """Whose close frame came first, and what that one said."""
+        core = self._core
+        theirs, ours = core.close_rcvd, core.close_sent
+        if core.close_rcvd_then_sent is False and ours is not None:
+            self.end(Cause("closed", arrival_ns, by="us", code=int(ours.code), reason=theirs.reason if theirs else ""))
+        elif theirs is not None:
+            self.end(Cause("closed", arrival_ns, code=int(theirs.code), reason=theirs.reason))
+
+    def _failed(self, arrival_ns: int) -> None:
+        """Bytes that the core could not go on from: a close frame of ours is on its way already."""
+        error = self._core.parser_exc or self._core.handshake_exc
+        if error is None or self.cause is not None:
+            return
+        if isinstance(error, PayloadTooBig):
+            limit = self._address.message_bytes
+            reason = f"a message is over our limit of {limit} bytes"
+            self.end(Cause("too_big", arrival_ns, by="us", code=_TOO_BIG, reason=reason))
+            return
+        where = "the handshake: " if isinstance(error, InvalidHandshake) else ""
+        sent = self._core.close_sent
+        self.end(Cause("protocol", arrival_ns, code=int(sent.code) if sent else None, reason=f"{where}{error}"))
+
+    def _flush(self) -> None:
+        """Write what the core has to say. Its empty string, the wish to half-close, is left to the lingering end."""
+        for data in self._core.data_to_send():
+            if data and self._transport is not None:
+                self._transport.write(data)
+
+    # Our pings.
+
+    def _ping(self, every_s: float) -> None:
+        if self._writable is None:
+            return
+        self._loop.call_later(every_s, self._ping, every_s)
+        self.pings_sent += 1
+        payload = self.pings_sent.to_bytes(4, "big")
+        self._core.send_ping(payload)
+        self._flush()
+        timeout_s = self._address.ping_timeout_s
+        if timeout_s is not None:
+            self._awaited_pongs.add(payload)
+            self._loop.call_later(timeout_s, self._pong_due, payload)
+
+    def _pong_due(self, payload: bytes) -> None:
+        if payload in self._awaited_pongs and self.cause is None:
+            self.pongs_missed += 1
+
+
+def _may_be_sent(code: int) -> bool:
+    """RFC 6455 7.4: what an endpoint may put into a close frame."""
+    return 3000 <= code < 5000 or (1000 <= code <= 1014 and code not in (1004, _NO_CODE, 1006))
+
+
+class WebSocketTransport:
+    """See the module."""
+
+    name = "websocket"
+
+    def encoder(self, random: Callable[[int], bytes]) -> FrameEncoder:
+        """Masked frames."""
+        return FrameEncoder(random)
+
+    def check(self, address: Address) -> None:
+        """Raise `AddressError` for what cannot be dialled."""
+        place(address, "ws", "wss")
+
+    async def dial(self, address: Address, listener: Listener, clock: Clock) -> Link | None:
+        """Connect and ask for a WebSocket; `opened` comes with the answer."""
+        where = place(address, "ws", "wss")
+        link = WebSocketLink(where, address, listener, clock)
+        return link if await connect(where, link) else None
+
+
+transport = WebSocketTransport()
