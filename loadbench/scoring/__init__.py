@@ -1,0 +1,1 @@
+"""Quality as points: error rates, the standard's tables as data, what the scorers get. Knows nothing of latency."""
