@@ -128,8 +128,8 @@ class Judge:
     def figures(self) -> dict[str, Any]:
         """What a live view shows: the totals, the verdict, and the headline so far.
 
-        `sessions` as `totals`; `state` and `reasons` of the verdict, `tester` its figures; `channel` and `metric` of the
-        headline; `first` and `headline`, its first-output and headline times, as {"p50": Quantile, "p95": Quantile}
+        `sessions` as `totals`; `state`, `reasons` and `tester` (its figures) of the verdict; `channel` and `metric` of
+        the headline; `first` and `headline`, its first-output and headline times, as {"p50": Quantile, "p95": Quantile}
         over the started utterances; `premature`, a count; `slo`, a list of results.
         """
         channel, metric, verdict = self._header.headline_channel, self._header.headline_metric, self.verdict()

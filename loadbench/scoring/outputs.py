@@ -1,0 +1,228 @@
+"""What scorers get: one row for each utterance and channel, with the text that was timed and what it should have been.
+
+A row is keyed by session, utterance, attempt and channel, so that three sessions of one clip are three rows, and the
+order in which they finished does not matter. Nobody is lost: a session that failed has a row with an empty hypothesis,
+which counts as one deletion for each unit of its reference.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from loadbench.results.bundle import Bundle
+from loadbench.results.outcome import ending
+from loadbench.results.record import Channel, ClipFacts, SessionRecord, Started, Utterance
+from loadbench.scoring.wer import Unit, unit_of
+
+Kind = Literal["gloss", "transcript", "text"]
+IN_FLIGHT: Final = "in_flight"  # no outcome: the run was killed around the session
+
+# (stage of the channel, direction of the clip) -> which reference is the right answer
+REFERENCES: Final[dict[tuple[str, str], Kind]] = {
+    ("recognition", "sign2spoken"): "gloss",
+    ("recognition", "spoken2sign"): "transcript",
+    ("recognition", "speech2text"): "transcript",
+    ("translation", "sign2spoken"): "text",
+    ("translation", "spoken2sign"): "gloss",
+    ("translation", "speech2text"): "text",
+}
+
+
+class OutputsError(ValueError):
+    """Outputs that cannot be scored: every problem, each a sentence."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = list(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class Row(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """One output and its right answers (the first is the reference, others are as good). Glosses are joined by spaces.
+
+    `complete`: the utterance finished, and `hypothesis` is its whole text, "" where it said nothing. Else `hypothesis`
+    is "" and `unfinished` keeps what was shown. `partial_only`: none of the shown text was final. `counted` is False
+    for one that was cut before it could have finished: it says nothing about the service.
+    """
+
+    session: str
+    utterance: int
+    attempt: int
+    channel: str
+    clip: str
+    window: str
+    direction: str
+    stage: str
+    reference: Kind
+    language: str
+    unit: Unit
+    references: list[str]
+    hypothesis: str = ""
+    unfinished: str = ""
+    partial_only: bool = False
+    complete: bool
+    counted: bool = True
+    outcome: str
+
+    @property
+    def key(self) -> tuple[str, int, int, str]:
+        """What pairs a row with its reference."""
+        return self.session, self.utterance, self.attempt, self.channel
+
+
+def rows(bundle: Bundle) -> Iterator[Row]:
+    """The rows of a bundle, in the order in which sessions ended; sessions in flight come last and are not counted.
+
+    Channels whose clip has no such reference have no row. Streams.
+    """
+    clips, stages = bundle.clips(), bundle.header.channel_stages
+    open_: dict[str, Started] = {}
+    for event in bundle.sessions():
+        if isinstance(event, Started):
+            open_[event.id] = event
+        else:
+            start = open_.pop(event.id, None)
+            yield from _of_session(event, start.clips if start else [], clips, stages)
+    for start in open_.values():
+        lost = _lost(start)
+        yield from _of_session(lost, start.clips, clips, stages)
+
+
+def encode(found: Iterable[Row]) -> Iterator[bytes]:
+    """Lines of `outputs.jsonl`: the same bytes for the same rows."""
+    return (msgspec.json.encode(row, order="deterministic") + b"\n" for row in found)
+
+
+def read(lines: Iterable[bytes | str], source: str) -> list[Row]:
+    """Rows from lines of `outputs.jsonl`, perhaps made by hand. Raises OutputsError with every line that is none."""
+    found, problems = [], []
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                found.append(msgspec.json.decode(line, type=Row))
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                problems.append(f"{source}:{number}: no output row: {error}")
+    problems += doubled(found)
+    if problems:
+        raise OutputsError(problems)
+    return found
+
+
+def pair(expected: Mapping[str, Sequence[str]], outputs: Iterable[tuple[str, str]]) -> dict[str, str | None]:
+    """Outputs by id for each expected id, None where one is missing. Raises OutputsError for an id that nobody expects,
+    one that comes twice, and for a reference that is a bare text (it would be scored letter by letter).
+    """
+    problems = [
+        f"the references of {name} must be a list of texts, not a text"
+        for name, texts in expected.items()
+        if isinstance(texts, str)
+    ]
+    found: dict[str, str | None] = dict.fromkeys(expected)
+    for name, text in outputs:
+        if name not in expected:
+            problems.append(f"there is an output for {name}, and no reference: remove it, or add the reference")
+        elif found[name] is not None:
+            problems.append(f"there are two outputs for {name}")
+        else:
+            found[name] = text
+    if problems:
+        raise OutputsError(problems)
+    return found
+
+
+def doubled(found: Iterable[Row]) -> list[str]:
+    """A sentence for each row whose key was there before."""
+    seen, problems = set(), []
+    for row in found:
+        if row.key in seen:
+            problems.append("two outputs for session {}, utterance {}, attempt {}, channel {}".format(*row.key))
+        seen.add(row.key)
+    return problems
+
+
+def _of_session(
+    record: SessionRecord, planned: Sequence[str], clips: Mapping[str, ClipFacts], stages: Mapping[str, str]
+) -> Iterator[Row]:
+    for utterance in [*record.utterances, *_not_begun(record, planned)]:
+        facts = clips.get(utterance.clip)
+        for channel, stage in stages.items():
+            kind = REFERENCES.get((stage, facts.direction)) if facts else None
+            if facts is not None and kind is not None and (references := _references(facts, kind)):
+                yield _row(record, utterance, facts, channel, stage, kind, references)
+
+
+def _row(
+    record: SessionRecord,
+    utterance: Utterance,
+    facts: ClipFacts,
+    channel: str,
+    stage: str,
+    kind: Kind,
+    references: list[str],
+) -> Row:
+    outcome = utterance.outcome or record.outcome
+    shown = utterance.channels.get(channel) or Channel()
+    complete = outcome != IN_FLIGHT and ending(outcome) == "finished"
+    language = facts.source_lang if kind == "transcript" else facts.target_lang
+    override = facts.gloss_unit if kind == "gloss" else facts.text_unit
+    return Row(
+        session=record.id,
+        utterance=utterance.index,
+        attempt=utterance.attempt,
+        channel=channel,
+        clip=utterance.clip,
+        window=record.window,
+        direction=facts.direction,
+        stage=stage,
+        reference=kind,
+        language=language,
+        unit=unit_of(kind, language, override),
+        references=references,
+        hypothesis=shown.text if complete else "",
+        unfinished="" if complete else shown.text,
+        partial_only=bool(shown.text) and not shown.settled_text,
+        complete=complete,
+        counted=complete or _at_risk(utterance, record, outcome),
+        outcome=outcome,
+    )
+
+
+def _references(facts: ClipFacts, kind: Kind) -> list[str]:
+    if kind == "transcript":
+        return [] if facts.transcript is None else [facts.transcript]
+    if kind == "text":
+        return [] if facts.text is None else [facts.text, *facts.alt_text]
+    return [] if facts.gloss is None else [" ".join(items) for items in [facts.gloss, *facts.alt_gloss]]
+
+
+def _not_begun(record: SessionRecord, planned: Sequence[str]) -> list[Utterance]:
+    """The utterances that a session was to carry and ended before."""
+    begun = {utterance.index for utterance in record.utterances}
+    return [
+        Utterance(index=index, clip=clip, attempt=0, media_ns=0)
+        for index, clip in enumerate(planned)
+        if index not in begun
+    ]
+
+
+def _at_risk(utterance: Utterance, record: SessionRecord, outcome: str) -> bool:
+    if outcome == IN_FLIGHT:
+        return False
+    end = utterance.source_end_ns
+    return ending(outcome) == "failed" or (end is not None and record.ended_ns > end)
+
+
+def _lost(start: Started) -> SessionRecord:
+    """A session of which only the beginning is known."""
+    return SessionRecord(
+        id=start.id,
+        worker=start.worker,
+        user=start.user,
+        stage=start.stage,
+        window=start.window,
+        planned_ns=start.planned_ns,
+        begun_ns=start.begun_ns,
+        ended_ns=start.begun_ns,
+        outcome=IN_FLIGHT,
+        side="none",
+    )
