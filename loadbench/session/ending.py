@@ -1,0 +1,111 @@
+"""How it ended: an outcome and a sentence, from the end of its connection and what had been said until then.
+
+Pure: no state, no clock. The sentences are for people, with the values that they ask for next.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from loadbench.results.record import Channel, Utterance
+from loadbench.session.hearing import is_part
+from loadbench.session.script import Compiled
+from loadbench.session.wire import Cause
+
+DONE: Final = "done"  # not an outcome: this end of the connection is the end of the output that the profile names
+NO_CLOSE_FRAME: Final = 1006  # RFC 6455, 7.4.1: reserved for a connection that went away without a close
+
+# kind of cause -> outcome, for those that mean the same whenever they come
+_PLAIN: Final = {
+    "refused": ("connect_failed", "nobody answers at the address"),
+    "dns": ("dns", "the name of the service has no address"),
+    "tls": ("tls", "the TLS handshake failed"),
+    "resource": ("no_resource", "this machine has run out of file handles or ports"),
+    "protocol": ("target_error", "the service broke the protocol"),
+    "too_big": ("our_limit", "a message is over our limit of message_bytes"),
+    "aborted": ("internal", "our side dropped the connection unasked"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a conversation had come when its connection ended. `marked`: the end mark has been asked to be sent."""
+
+    opened: bool
+    marked: bool
+    close_is_done: bool
+    said: bool
+    moment: str
+
+
+def seconds(span_ns: int) -> str:
+    """A span for people: `1.50 s`."""
+    return f"{span_ns / 1e9:.2f} s"
+
+
+def moment(utterance: Utterance, at_ns: int) -> str:
+    """Where in the utterance a point on the run clock lies: `1.50 s into the media`."""
+    if utterance.media_zero_ns is None or utterance.source_end_ns is None:
+        return "before any media"
+    if at_ns <= utterance.source_end_ns:
+        return f"{seconds(at_ns - utterance.media_zero_ns)} into the media"
+    return f"{seconds(at_ns - utterance.source_end_ns)} after the end of the media"
+
+
+def of_loss(how: Compiled, cause: Cause, standing: Standing) -> tuple[str, str]:
+    """Outcome (or `DONE`) and sentence of a conversation whose connection ended before its output was done."""
+    reason = f": {cause.reason}" if cause.reason else ""
+    if cause.kind in _PLAIN:
+        outcome, sentence = _PLAIN[cause.kind]
+        return outcome, f"{sentence}{reason}, {standing.moment}"
+    if cause.kind == "rejected":
+        return _of_refusal(how, cause)
+    code = cause.code if cause.kind == "closed" else NO_CLOSE_FRAME
+    expected = code is None or code in how.expected
+    if expected and standing.marked and standing.close_is_done:
+        return DONE, "close"
+    named = f"closed by {'us' if cause.by == 'us' else 'target'} {'' if code is None else code}".rstrip()
+    status = how.status_of_close(code, cause.reason)
+    if status is not None:
+        return status, f"{named}{reason}, {standing.moment}"
+    if code == NO_CLOSE_FRAME and not expected:
+        return _of_cut(cause, standing, reason)
+    if not expected:
+        return "target_error", f"{named}{reason}, {standing.moment}"
+    if not standing.marked:
+        return "closed_early", f"{named} without final, {standing.moment}, before the end mark{reason}"
+    if standing.said:
+        return "no_final", f"{named} {standing.moment}, and never said that the output was complete{reason}"
+    return "no_output", f"{named} {standing.moment}, and had said nothing at all{reason}"
+
+
+def _of_refusal(how: Compiled, cause: Cause) -> tuple[str, str]:
+    body = cause.body.decode("utf-8", "backslashreplace").strip()
+    outcome = how.status_of_answer(cause.status, body) or "rejected"
+    later = "" if cause.retry_after_s is None else f", retry after {cause.retry_after_s:g} s"
+    detail = body or cause.reason
+    return outcome, f"refused with HTTP status {cause.status}{later}" + (f": {detail}" if detail else "")
+
+
+def _of_cut(cause: Cause, standing: Standing, reason: str) -> tuple[str, str]:
+    way = "reset" if cause.kind == "reset" else "cut"
+    if not standing.opened:
+        return "connect_failed", f"the connection was {way} before it stood{reason}"
+    return "lost", f"lost without close: the connection was {way} {standing.moment}{reason}"
+
+
+def of_output(channels: Mapping[str, Channel], headline: str, *, any_channel: bool) -> tuple[str, str]:
+    """Outcome and sentence of an utterance that is done.
+
+    ok asks for a non-empty final on the headline channel, of which `headline:...` are parts; a final elsewhere does
+    not answer for it. Only where the headline is media, which bears no text, any channel's final will do.
+    """
+    ours = {name for name in channels if any_channel or is_part(name, headline)}
+    if any(channels[name].last_final_ns is not None for name in ours):
+        return "ok", ""
+    finals = sorted(name for name, channel in channels.items() if channel.last_final_ns is not None)
+    if finals:
+        return "no_final", f"no final on channel {headline}, only on {', '.join(finals)}"
+    if any(channel.first_ns is not None for channel in channels.values()):
+        return "no_final", "done, but no text was ever final"
+    return "no_output", "done, and the service had said nothing at all"

@@ -1,0 +1,214 @@
+"""What a service's messages mean: cut, decoded, and read by the profile's rules; text goes to the channels' boards.
+
+`Hearing` decides nothing about the conversation. It says of each message what it was, what it changed, and whether it
+ends the session, and the state machine does the rest.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from loadbench.results.record import Channel
+from loadbench.session.decode import DecodeError, Framer, Timed, decode_message
+from loadbench.session.profile import ChannelPart
+from loadbench.session.script import Compiled, Fields, Meaning, chosen
+from loadbench.session.text import Board, CompiledText, RuleError
+
+RAW_CHARACTERS: Final = 300
+
+# Each decoded message is counted once, under the first of these that it was.
+MESSAGE_KINDS: Final = (
+    "error", "final", "partial", "done", "ready", "ack", "event", "empty", "unchanged", "ignored", "unmatched",
+)  # fmt: skip
+_RANK: Final = {kind: rank for rank, kind in enumerate(MESSAGE_KINDS)}
+_EVENTS: Final = {"ready": "ready", "ack": "ack", "done": "done", "ignore": "ignored"}
+_SAID: Final = {
+    "rejected": "refused by a message",
+    "auth_expired": "the authorisation has expired",
+    "pace_refused": "the pace of the media was refused",
+    "target_error": "the service reported an error",
+}
+
+
+@dataclass(slots=True)
+class Heard:
+    """One decoded message. `ending` is an outcome and a sentence where it ends the session; `raw` then shows it."""
+
+    at_ns: int
+    item: Any
+    kind: str = "unmatched"
+    done: bool = False
+    changed: bool = False
+    ending: tuple[str, str] | None = None
+    warning: str = ""
+    raw: str = ""
+
+    def was(self, kind: str) -> None:
+        """Take note of a kind; the weightier one stays."""
+        if _RANK[kind] < _RANK[self.kind]:
+            self.kind = kind
+
+
+class Hearing:
+    """Reads what one session's service says. `counts` goes over the session, the boards over one utterance."""
+
+    def __init__(self, how: Compiled, message_bytes: int, fields: Fields) -> None:
+        self.counts = dict.fromkeys(MESSAGE_KINDS, 0)
+        self.acked = 0
+        self.headline_final_ns: int | None = None
+        self._how = how
+        self._fields = fields
+        self._most_bytes = message_bytes
+        self._boards: dict[str, Board] = {}
+        self._unsettled: dict[str, int] = {}
+        framing = how.profile.receive.framing
+        self._framer = None if framing == "message" else Framer(framing, message_bytes)
+
+    def content_type(self, value: str) -> None:
+        """What the head of the response says, for profiles that cut by it."""
+        if self._framer is not None:
+            self._framer.set_content_type(value)
+
+    def listen(self, data: str | bytes, at_ns: int) -> Iterator[Heard]:
+        """The messages in `data`, each read only when the one before has been taken."""
+        yield from self._read(lambda: self._cut(data, at_ns), at_ns, data)
+
+    def flush(self, at_ns: int) -> Iterator[Heard]:
+        """What the regular end of a response completes."""
+        if self._framer is not None:
+            framer = self._framer
+            yield from self._read(lambda: framer.flush(at_ns), at_ns, "")
+
+    def begin(self) -> None:
+        """The next utterance: empty boards."""
+        self._boards = {}
+        self._unsettled = {}
+        self.headline_final_ns = None
+
+    def channels(self) -> dict[str, Channel]:
+        """What each channel used in this utterance shows, as it is recorded."""
+        return {name: board.channel() for name, board in self._boards.items()}
+
+    @property
+    def said(self) -> bool:
+        """Whether any channel ever showed a text in this utterance."""
+        return any(board.first_ns is not None for board in self._boards.values())
+
+    def promote(self, before_ns: int | None = None) -> int | None:
+        """Make texts final that have not changed since `before_ns` (None: all). When the oldest other one changed."""
+        for name, changed_ns in list(self._unsettled.items()):
+            if before_ns is None or changed_ns <= before_ns:
+                del self._unsettled[name]
+                self._boards[name].promote()
+        return min(self._unsettled.values(), default=None)
+
+    def _cut(self, data: str | bytes, at_ns: int) -> list[Timed]:
+        if self._framer is not None:
+            return self._framer.feed(data, at_ns)
+        if size(data) > self._most_bytes:
+            raise DecodeError(f"a message of {size(data)} bytes")
+        return [(data, at_ns)]
+
+    def _read(self, cut: Callable[[], list[Timed]], at_ns: int, data: str | bytes) -> Iterator[Heard]:
+        try:
+            messages = cut()
+        except DecodeError as error:  # cutting knows one trouble: too big
+            yield self._trouble(at_ns, "our_limit", f"over our limit of {self._most_bytes} bytes: {error}", data)
+            return
+        for raw, arrival_ns in messages:
+            try:
+                items = decode_message(self._how.profile.receive, raw)
+            except DecodeError as error:
+                yield self._trouble(arrival_ns, "parse_error", str(error), raw)
+                return
+            for item in items:
+                yield self._interpret(item, raw, arrival_ns)
+
+    def _trouble(self, at_ns: int, outcome: str, sentence: str, raw: str | bytes) -> Heard:
+        self.counts["error"] += 1
+        return Heard(at_ns, None, kind="error", ending=(outcome, sentence), raw=shown(raw))
+
+    def _interpret(self, item: Any, raw: str | bytes, at_ns: int) -> Heard:
+        heard = Heard(at_ns, item)
+        first = self._how.profile.receive.fire == "first"
+        try:
+            for meaning in self._how.meanings:
+                if meaning.fits(item) and self._apply(meaning, heard) and first:
+                    break
+        except RuleError as error:
+            return self._trouble(at_ns, "profile_error", f"a rule of the profile does not fit: {error}", raw)
+        if self._how.ack(item):
+            self.acked += 1
+            if heard.kind == "unmatched":
+                heard.kind = "ack"
+        if heard.ending is not None:
+            heard.raw = shown(raw)
+        self.counts[heard.kind] += 1
+        return heard
+
+    def _apply(self, meaning: Meaning, heard: Heard) -> bool:
+        """Do what a fitting rule says; False where its `where` keeps it from fitting after all."""
+        items = [heard.item] if meaning.each is None else chosen(meaning.each, heard.item) or []
+        if not isinstance(items, list):
+            raise RuleError(f"each gave {json.dumps(items, default=str)[:80]}, not a list")
+        if meaning.where is not None:
+            items = [item for item in items if meaning.where(item)]
+        if not items and meaning.each is None:
+            return False
+        if meaning.text is not None:
+            if not items:
+                heard.was("empty")
+            for item in items:
+                self._show(meaning, meaning.text, item, heard)
+        elif meaning.event is None and meaning.outcome is None:
+            heard.was("event")
+        if meaning.event is not None:
+            heard.was(_EVENTS.get(meaning.event, "event"))
+            heard.done = heard.done or meaning.event == "done"
+        if meaning.outcome is not None:
+            self._complain(meaning, heard)
+        return True
+
+    def _show(self, meaning: Meaning, rule: CompiledText, item: Any, heard: Heard) -> None:
+        name = meaning.channel(self._fields, item)
+        board = self._boards.get(name)
+        if board is None:
+            board = self._boards[name] = self._board(name)
+        effect = board.apply(rule, item, heard.at_ns)
+        heard.was(effect)
+        if effect in ("empty", "unchanged"):
+            return
+        heard.changed = True
+        self._unsettled[name] = heard.at_ns
+        if effect == "final" and self.headline_final_ns is None and is_part(name, self._how.profile.headline):
+            self.headline_final_ns = heard.at_ns
+
+    def _board(self, name: str) -> Board:
+        profile = self._how.profile
+        part = profile.channels.get(name) or profile.channels.get(name.partition(":")[0]) or ChannelPart()
+        return Board(name, part, profile.never_final.rule)
+
+    def _complain(self, meaning: Meaning, heard: Heard) -> None:
+        heard.was("error")
+        value = None if meaning.detail is None else chosen(meaning.detail, heard.item)
+        detail = value if isinstance(value, str) else json.dumps(heard.item if value is None else value, default=str)
+        if meaning.outcome in _SAID:
+            heard.ending = heard.ending or (meaning.outcome, f"{_SAID[meaning.outcome]}: {detail[:RAW_CHARACTERS]}")
+        else:
+            heard.warning = f"{meaning.outcome}: {detail[:RAW_CHARACTERS]}"
+
+
+def is_part(channel: str, headline: str) -> bool:
+    """Whether a channel is the headline channel, or one of those into which messages split it: `headline:...`."""
+    return channel == headline or channel.startswith(f"{headline}:")
+
+
+def size(message: str | bytes) -> int:
+    """Bytes of a message on the wire."""
+    return len(message) if isinstance(message, bytes) or message.isascii() else len(message.encode())
+
+
+def shown(raw: str | bytes) -> str:
+    """A raw message for people, cut."""
+    return (raw if isinstance(raw, str) else raw.decode("utf-8", "backslashreplace"))[:RAW_CHARACTERS]

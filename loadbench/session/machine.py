@@ -1,0 +1,769 @@
+"""The conversation of one session, without I/O: it is told what happened and when, and says what to do next.
+
+Theory of operation
+===================
+A driver (`engine`) owns the connection and the clock. It calls the methods below as things happen, and after each call
+takes the actions that the conversation asks for. It sleeps until `deadline_ns`, and then calls `wake`.
+
+    phase       the driver says                        the conversation says
+    idle        dialled                                -
+    dialling    opened                                 the opening script: Send ...
+    opening     received (a wait is fulfilled)         Send ..., at last StartMedia(i): the service is ready
+    waiting     media_started(i, zero)                 -
+    media       media_ended(i), from source end on     the end script: Send ..., the last of them is the end mark
+    ending      sent, received, lost: the output is    StartMedia(i + 1): back to waiting; or Shut
+                done, and the grace has passed
+    closing     lost                                   Ended
+    ended       -                                      nothing, ever again
+
+In every phase: `received` is read by the profile's rules (`hearing`), and then offered to the script's step that waits;
+`lost` before the output is done, a limit that has passed, or a message that says so ends the session with an outcome
+(`ending`). A failure asks for StopMedia, and Shut where the service still talks, Shut and Abort where it was given up.
+Ended comes once and last.
+
+Each utterance has the end script to itself: what is done, the end mark, final texts. A service that says "done" before
+the end mark is believed when the script comes to the done step, with the time at which it said so.
+
+A deadline is a name in `_deadlines`; what it means stands in `_WHEN_DUE`. A deadline that is no longer wanted is taken
+out; no other state tells whether it runs. Times never go back: a time older than the last one that was told counts as
+that one. All times are on the run clock. Whatever the service sends, no method raises.
+"""
+
+import functools
+import json
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal, TypeVar, cast
+
+from loadbench.results.outcome import side
+from loadbench.results.record import Connection, SessionRecord, Utterance
+from loadbench.session.ending import DONE, Standing, moment, of_loss, of_output, seconds
+from loadbench.session.hearing import MESSAGE_KINDS, Heard, Hearing, shown
+from loadbench.session.profile import Profile
+from loadbench.session.script import Compiled, Expect, Finish, Grace, Lull, Say, chosen, compile_profile, nanoseconds
+from loadbench.session.text import RuleError
+from loadbench.session.wire import (
+    Abort,
+    Action,
+    Cause,
+    ClipTask,
+    Ended,
+    Limits,
+    Opened,
+    Send,
+    Shut,
+    StartMedia,
+    StopMedia,
+)  # fmt: skip
+
+__all__ = ["MESSAGE_KINDS", "Compiled", "Conversation", "compile_profile"]
+
+Phase = Literal["idle", "dialling", "opening", "waiting", "media", "ending", "closing", "ended"]
+Method = TypeVar("Method", bound=Callable[..., None])
+
+CAUSE_CHARACTERS: Final = 500
+WARNINGS: Final = 20
+
+
+def _never_raises(method: Method) -> Method:
+    """A fault of ours costs the session that met it, with its cause in the record, and never the run."""
+
+    @functools.wraps(method)
+    def guarded(self: "Conversation", *args: Any, **kwargs: Any) -> None:
+        try:
+            method(self, *args, **kwargs)
+        except Exception as error:
+            self._break(error)
+
+    return cast(Method, guarded)
+
+
+class Conversation:
+    """One session. `fields` fill templates; `compiled` is shared by all sessions of a profile."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        tasks: Sequence[ClipTask],
+        limits: Limits,
+        fields: Mapping[str, str],
+        *,
+        session: str,
+        planned_ns: int,
+        compiled: Compiled | None = None,
+    ) -> None:
+        if not tasks:
+            raise ValueError("a conversation carries at least one clip")
+        self.session = session
+        self.planned_ns = planned_ns
+        self.outcome: str | None = None
+        self.ready_ns: int | None = None
+        self._how = compiled or compile_profile(profile)
+        self._tasks = tuple(tasks)
+        self._limits = limits
+        self._fields = {"session.id": session, "count.chunks_sent": "0", **fields}
+        self._hearing = Hearing(self._how, limits.message_bytes, self._fields)
+        self._quiet_ns = self._how.promote_after_ns
+        self._phase: Phase = "idle"
+        self._now_ns = 0
+        self._actions: list[Action] = []
+        self._deadlines: dict[str, int] = {}
+        self._step = 0
+        self._early_done_ns: int | None = None
+        self._marks: list[tuple[Send, Utterance]] = []
+        self._shut = False
+        self._cause = ""
+        self._warnings: list[str] = []
+        self._raw: list[str] = []
+        self._connection: Connection | None = None
+        self._last_message_ns: int | None = None
+        self._ended_ns: int | None = None
+        self._utterances: list[Utterance] = []
+        self._begin_utterance()
+
+    # ---- what the driver may ask
+
+    def take(self) -> list[Action]:
+        """The actions asked for since the last call, in order."""
+        actions, self._actions = self._actions, []
+        return actions
+
+    @property
+    def ended(self) -> bool:
+        """Whether Ended has been said; the record is complete then."""
+        return self._phase == "ended"
+
+    @property
+    def deadline_ns(self) -> int | None:
+        """When `wake` must be called at the latest; None: nothing waits for the clock."""
+        return min(self._deadlines.values(), default=None)
+
+    @property
+    def messages(self) -> dict[str, int]:
+        """Decoded messages so far by kind, of `MESSAGE_KINDS`; each is counted once."""
+        return self._hearing.counts
+
+    @property
+    def acked(self) -> int:
+        """Messages so far that acknowledge a chunk; chunks sent minus these is the service's backlog."""
+        return self._hearing.acked
+
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """What fills templates now: what was given, the clip at hand, what was captured. Live; not to be changed."""
+        return self._fields
+
+    def record(
+        self, *, worker: str, user: int, stage: str, window: Literal["warmup", "measure", "drain"], begun_ns: int
+    ) -> SessionRecord:
+        """What is known of the session. Raises ValueError before Ended."""
+        if self.outcome is None or self._ended_ns is None:
+            raise ValueError(f"session {self.session} has not ended")
+        return SessionRecord(
+            id=self.session,
+            worker=worker,
+            user=user,
+            stage=stage,
+            window=window,
+            planned_ns=self.planned_ns,
+            begun_ns=begun_ns,
+            ready_ns=self.ready_ns,
+            ended_ns=self._ended_ns,
+            connections=[self._connection] if self._connection else [],
+            utterances=self._utterances,
+            outcome=self.outcome,
+            side=side(self.outcome),
+            cause=self._cause[:CAUSE_CHARACTERS],
+            warnings=self._warnings,
+            messages={kind: count for kind, count in self._hearing.counts.items() if count},
+            raw=self._raw,
+        )
+
+    # ---- what the driver says: connection and media
+
+    @_never_raises
+    def dialled(self, now_ns: int) -> None:
+        """Connecting has begun."""
+        if self._phase != "idle":
+            return
+        at_ns = self._at(now_ns)
+        self._phase = "dialling"
+        self._connection = Connection(dialled_ns=at_ns)
+        self._due_in("connect", at_ns, self._limits.connect_s)
+        self._due_in("session", at_ns, self._limits.session_s)
+
+    @_never_raises
+    def opened(self, facts: Opened) -> None:
+        """The connection stands."""
+        if self._phase != "dialling" or self._connection is None:
+            return
+        at_ns = self._at(facts.at_ns)
+        self._phase = "opening"
+        self._drop("connect")
+        line = self._connection
+        line.opened_ns, line.tcp_ns, line.tls_ns = at_ns, facts.tcp_ns, facts.tls_ns
+        line.local, line.remote, line.status = facts.local, facts.remote, facts.status
+        self._due_in("ready", at_ns, self._limits.ready_s)
+        self._keep_alive(at_ns)
+        self._follow_opening(at_ns)
+
+    @_never_raises
+    def answered(self, status: int, at_ns: int, content_type: str = "") -> None:
+        """The head of an HTTP response is in, a good one."""
+        self._at(at_ns)
+        if self._connection is not None and not self.ended:
+            self._connection.status = status
+        self._hearing.content_type(content_type)
+
+    @_never_raises
+    def received(self, data: str | bytes, arrival_ns: int) -> None:
+        """A message, or a part of a response's body, arrived."""
+        if self._listening:
+            for heard in self._hearing.listen(data, self._at(arrival_ns)):
+                self._heard(heard)
+                if not self._listening:
+                    return
+
+    @_never_raises
+    def lost(self, cause: Cause) -> None:
+        """The connection is no more."""
+        if self._phase == "ended":
+            return
+        at_ns = self._at(cause.at_ns)
+        if cause.kind == "closed":
+            for heard in self._hearing.flush(at_ns):
+                if not self._listening:
+                    break
+                self._heard(heard)
+        self._note_loss(cause, at_ns)
+        if self.outcome is None and self._is_done:
+            self._after_done(cause, at_ns)
+        elif self.outcome is None:
+            self._judge_loss(cause, at_ns)
+        self._end(at_ns)
+
+    @_never_raises
+    def media_started(self, index: int, zero_ns: int, now_ns: int) -> None:
+        """The driver's answer to StartMedia: media time of utterance `index` begins at `zero_ns`."""
+        at_ns = self._at(now_ns)
+        utterance = self._utterance
+        if self._phase != "waiting" or index != utterance.index:
+            return
+        self._phase = "media"
+        utterance.media_zero_ns = zero_ns
+        utterance.source_end_ns = zero_ns + utterance.media_ns
+        self._due_in("final", utterance.source_end_ns, self._limits.final_s)
+        self._due_in("silence", max(at_ns, zero_ns), self._limits.silence_s)
+        if self._how.profile.keepalive and self._how.profile.keepalive.when == "idle":
+            self._drop("keepalive")
+
+    @_never_raises
+    def media_ended(self, index: int, sent: int, now_ns: int) -> None:
+        """The last chunk of utterance `index` was handed over, `sent` of them in all."""
+        at_ns = self._at(now_ns)
+        utterance = self._utterance
+        if self._phase != "media" or index != utterance.index or utterance.source_end_ns is None:
+            return
+        utterance.chunks_sent = sent
+        self._fields["count.chunks_sent"] = str(sent)
+        if at_ns < utterance.source_end_ns:  # the end mark never goes before the end of the media
+            self._deadlines["source_end"] = utterance.source_end_ns
+        else:
+            self._begin_end(at_ns)
+
+    @_never_raises
+    def sent(self, action: Send, at_ns: int) -> None:
+        """A message that was asked for was handed over."""
+        at_ns = self._at(at_ns)
+        for index, (mark, utterance) in enumerate(self._marks):
+            if mark is action:
+                utterance.eos_ns = at_ns
+                del self._marks[index]
+                return
+
+    @_never_raises
+    def wake(self, now_ns: int) -> None:
+        """Time has passed: whatever was due until now happens, oldest first."""
+        at_ns = self._at(now_ns)
+        while (due := min(self._deadlines, key=self._deadlines.__getitem__, default=None)) is not None:
+            if self._deadlines[due] > at_ns:
+                return
+            del self._deadlines[due]
+            _WHEN_DUE[due](self, at_ns)
+
+    @_never_raises
+    def stop(self, outcome: Literal["interrupted", "time_up"], now_ns: int) -> None:
+        """The run is over: the session is cut, with what there is. One that is done already keeps its own outcome."""
+        if self.ended:
+            return
+        at_ns = self._at(now_ns)
+        if self.outcome is None and self._is_done and self._is_last:
+            self._finish_utterance(at_ns)
+        said = "interrupted" if outcome == "interrupted" else "the time of the run was up"
+        self._settle(outcome, f"{said} {moment(self._utterance, at_ns)}", at_ns)
+        self._give_up(at_ns)
+
+    @_never_raises
+    def fail(self, outcome: str, detail: str, now_ns: int) -> None:
+        """The tester itself cannot go on with this session: no_resource, internal, worker_lost and the like."""
+        if self.ended:
+            return
+        at_ns = self._at(now_ns)
+        self._settle(outcome, detail, at_ns)
+        self._give_up(at_ns)
+
+    # ---- small words
+
+    @property
+    def _utterance(self) -> Utterance:
+        return self._utterances[-1]
+
+    @property
+    def _is_last(self) -> bool:
+        return len(self._utterances) == len(self._tasks)
+
+    @property
+    def _is_done(self) -> bool:
+        return bool(self._utterance.done_rule)
+
+    @property
+    def _listening(self) -> bool:
+        """After our Shut nothing counts any more, and after an outcome nothing changes it."""
+        return self.outcome is None and self._phase not in ("idle", "dialling", "ended") and not self._shut
+
+    @property
+    def _past_mark(self) -> bool:
+        mark = self._how.mark
+        return self._phase == "ending" and (mark is None or self._step > mark)
+
+    def _at(self, now_ns: int) -> int:
+        self._now_ns = max(self._now_ns, now_ns)
+        return self._now_ns
+
+    def _due_in(self, name: str, from_ns: int, span_s: float | None) -> None:
+        if span_s is not None:
+            self._deadlines[name] = from_ns + nanoseconds(span_s)
+
+    def _drop(self, *names: str) -> None:
+        for name in names:
+            self._deadlines.pop(name, None)
+
+    def _warn(self, text: str) -> None:
+        if len(self._warnings) < WARNINGS:
+            self._warnings.append(text[:CAUSE_CHARACTERS])
+
+    def _ask(self, action: Action) -> None:
+        self._actions.append(action)
+
+    def _say(self, say: Say, role: Literal["open", "end", "keepalive"], at_ns: int) -> Send | None:
+        """Ask for a message; None where a field of it has no value, which ends the session."""
+        try:
+            payload = say.render(self._fields)
+        except KeyError as error:
+            self._refuse(
+                "profile_error", f"a message of the profile needs {{{error.args[0]}}}, which has no value", at_ns
+            )
+            return None
+        action = Send(say.kind, payload, role)
+        self._ask(action)
+        self._keep_alive(at_ns)
+        return action
+
+    # ---- messages
+
+    def _heard(self, heard: Heard) -> None:
+        at_ns = heard.at_ns
+        self._last_message_ns = at_ns
+        utterance = self._utterance
+        zero_ns = utterance.media_zero_ns
+        if utterance.first_message_ns is None and zero_ns is not None and at_ns >= zero_ns:
+            utterance.first_message_ns = at_ns
+        if heard.warning:
+            self._warn(heard.warning)
+        if heard.ending is not None:
+            self._raw.append(heard.raw)
+            self._refuse(heard.ending[0], f"{heard.ending[1]}, {moment(utterance, at_ns)}", at_ns)
+            return
+        if "silence" in self._deadlines:
+            self._due_in("silence", max(at_ns, zero_ns or 0), self._limits.silence_s)
+        if heard.changed and self._quiet_ns is not None:
+            self._deadlines.setdefault("promote", at_ns + self._quiet_ns)
+        self._offer(heard)
+
+    def _offer(self, heard: Heard) -> None:
+        """Show a message to the step of the script that waits."""
+        at_ns = heard.at_ns
+        step = self._waiting_step
+        match step:
+            case Expect():
+                if step.fits(heard.item) and self._capture(step, heard):
+                    self._drop("wait")
+                    self._step += 1
+                    self._follow_opening(at_ns)
+                return
+            case Lull():
+                self._deadlines["quiet"] = at_ns + step.for_ns
+            case Finish() if not self._is_done:
+                if (heard.done and "message" in step.on) or (step.fits is not None and step.fits(heard.item)):
+                    self._done("message", at_ns)
+                elif "first_final" in step.on and self._hearing.headline_final_ns is not None:
+                    self._done("first_final", self._hearing.headline_final_ns)
+                return
+        if heard.done and self._phase in ("media", "ending") and not self._is_done and self._early_done_ns is None:
+            self._early_done_ns = at_ns
+            self._warn(f"the service said that it was done {moment(self._utterance, at_ns)}, before the end mark")
+
+    @property
+    def _waiting_step(self) -> Expect | Say | Lull | Finish | Grace | None:
+        if self._phase == "opening":
+            return self._how.opening[self._step]
+        if self._phase == "ending" and self._step < len(self._how.end):
+            return self._how.end[self._step]
+        return None
+
+    @property
+    def _timeout(self) -> str:
+        step = self._waiting_step
+        span_ns = step.timeout_ns if isinstance(step, Expect | Finish) else None
+        return f"{(span_ns or 0) / 1e9:g} s"
+
+    def _capture(self, step: Expect, heard: Heard) -> bool:
+        for name, select in step.capture.items():
+            try:
+                value = chosen(select, heard.item)
+            except RuleError:
+                value = None
+            if value is None:
+                self._raw.append(shown(json.dumps(heard.item, default=str)))
+                self._refuse("profile_error", f"{{captured.{name}}} found nothing in the message", heard.at_ns)
+                return False
+            self._fields[f"captured.{name}"] = value if isinstance(value, str) else json.dumps(value, default=str)
+        return True
+
+    # ---- the two scripts
+
+    def _follow_opening(self, at_ns: int) -> None:
+        """Go on with the opening script until a step that waits; behind its end the service is ready."""
+        while self._step < len(self._how.opening):
+            step = self._how.opening[self._step]
+            if isinstance(step, Expect):
+                if step.timeout_ns is not None:
+                    self._deadlines["wait"] = at_ns + step.timeout_ns
+                return
+            if self._say(step, "open", at_ns) is None:
+                return
+            self._step += 1
+        self._drop("ready")
+        self.ready_ns = at_ns
+        self._ask_for_media(at_ns)
+
+    def _ask_for_media(self, at_ns: int) -> None:
+        self._phase = "waiting"
+        self._ask(StartMedia(self._utterance.index))
+        self._keep_alive(at_ns)
+
+    def _begin_utterance(self) -> None:
+        task = self._tasks[len(self._utterances)]
+        self._utterances.append(
+            Utterance(
+                index=len(self._utterances),
+                clip=task.id,
+                attempt=task.attempt,
+                media_ns=task.media_ns,
+                onset_ns=task.onset_ns,
+                activity_end_ns=task.activity_end_ns,
+                chunks_planned=task.chunks,
+            )
+        )
+        self._fields["clip.id"] = task.id
+        self._fields.update({f"clip.{name.removeprefix('clip.')}": value for name, value in task.fields.items()})
+        self._hearing.begin()
+        self._early_done_ns = None
+
+    def _begin_end(self, at_ns: int) -> None:
+        self._phase = "ending"
+        self._step = 0
+        self._drop("source_end")
+        self._keep_alive(at_ns)
+        self._follow_end(at_ns)
+
+    def _follow_end(self, at_ns: int) -> None:
+        """Go on with the end script until a step that waits; behind its end the utterance is finished."""
+        while self._phase == "ending" and self._step < len(self._how.end):
+            if self._waits(self._how.end[self._step], at_ns):
+                return
+            self._step += 1
+        if self._phase != "ending":
+            return
+        if not self._is_done:  # a script without a done step: nobody said that it was all, so there is no time of it
+            self._close_output("quiet" if any(isinstance(step, Lull) for step in self._how.end) else "end of script")
+        self._finish_utterance(at_ns)
+        if self.outcome is not None:
+            self._hang_up(at_ns)
+        else:
+            self._begin_utterance()
+            self._ask_for_media(at_ns)
+
+    def _waits(self, step: Say | Lull | Finish | Grace, at_ns: int) -> bool:
+        """Take a step of the end script; True where something must happen before the next one."""
+        match step:
+            case Say():
+                action = self._say(step, "end", at_ns)
+                if action is not None and self._step == self._how.mark:
+                    self._marks.append((action, self._utterance))
+                    self._drop("keepalive")  # nothing may follow the end mark
+                return action is None
+            case Lull():
+                self._drop("silence")  # here silence is what we wait for
+                self._deadlines["quiet"] = at_ns + step.for_ns
+                self._deadlines["quiet_most"] = at_ns + step.max_ns
+            case Grace():
+                self._deadlines["grace"] = at_ns + step.for_ns
+            case Finish():
+                return self._awaits_done(step, at_ns)
+        return True
+
+    def _awaits_done(self, step: Finish, at_ns: int) -> bool:
+        early = {"message": self._early_done_ns, "first_final": self._hearing.headline_final_ns}
+        for rule, said_ns in early.items():
+            if rule in step.on and said_ns is not None:
+                self._close_output(rule, said_ns)
+                return False
+        if step.timeout_ns is not None:
+            self._deadlines["done"] = at_ns + step.timeout_ns
+        return True
+
+    def _done(self, rule: str, said_ns: int) -> None:
+        """The awaited end of the output has come."""
+        self._close_output(rule, said_ns)
+        self._step += 1
+        self._follow_end(self._now_ns)
+
+    def _close_output(self, rule: str, said_ns: int | None = None) -> None:
+        self._utterance.done_rule = rule
+        self._utterance.done_ns = said_ns
+        self._drop("silence", "final", "done", "promote")
+        self._promote()
+
+    def _promote(self) -> None:
+        if self._how.profile.never_final.rule != "explicit":
+            self._hearing.promote()
+
+    def _finish_utterance(self, at_ns: int) -> None:
+        """Judge an utterance that is done; after the last one, the session."""
+        utterance = self._utterance
+        self._promote()
+        utterance.channels = self._hearing.channels()
+        profile = self._how.profile
+        part = profile.channels.get(profile.headline)
+        is_media = part is not None and part.stage == "media"
+        utterance.outcome, sentence = of_output(utterance.channels, profile.headline, any_channel=is_media)
+        if sentence and not self._cause:
+            self._cause = sentence
+        if self._is_last:
+            self.outcome = next((u.outcome for u in self._utterances if u.outcome not in (None, "ok")), "ok")
+            self._deadlines.clear()
+        self._at(at_ns)
+
+    # ---- endings
+
+    def _hang_up(self, at_ns: int) -> None:
+        """The polite end: ours, or first a wait for the service's."""
+        self._phase = "closing"
+        self._deadlines.clear()
+        if self._how.target_closes and self.outcome == "ok":
+            self._due_in("their_close", at_ns, self._limits.close_s)
+        else:
+            self._shut_down(at_ns)
+
+    def _shut_down(self, at_ns: int) -> None:
+        self._shut = True
+        self._ask(Shut())
+        self._due_in("close", at_ns, self._limits.close_s)
+
+    def _refuse(self, outcome: str, sentence: str, at_ns: int) -> None:
+        """End a session whose service still talks: close, and wait for the other side's close."""
+        self._settle(outcome, sentence, at_ns)
+        self._phase = "closing"
+        self._shut_down(at_ns)
+
+    def _give_up(self, at_ns: int) -> None:
+        """End now, on a service that does not answer or has no time left: a close, but no wait for an answer."""
+        if self._phase not in ("idle", "dialling") and not self._shut:
+            self._ask(Shut())
+        if self._phase != "idle":
+            self._ask(Abort())
+            self._note_loss(Cause("aborted", at_ns, by="us"), at_ns)
+        self._end(at_ns)
+
+    def _settle(self, outcome: str, sentence: str, at_ns: int) -> None:
+        """The first outcome stays; media stops, and what the channels show is kept as it is."""
+        if self._phase in ("waiting", "media"):
+            self._ask(StopMedia())
+        if self.outcome is not None:
+            return
+        self.outcome, self._cause = outcome, sentence
+        self._deadlines.clear()
+        utterance = self._utterance
+        utterance.outcome = outcome
+        utterance.channels = self._hearing.channels()
+        self._at(at_ns)
+
+    def _end(self, at_ns: int) -> None:
+        if self.ended:
+            return
+        self._phase = "ended"
+        self._deadlines.clear()
+        self._ended_ns = at_ns
+        self._ask(Ended())
+
+    def _break(self, error: Exception) -> None:
+        """An error of ours: the session ends with it."""
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        sentence = f"{type(error).__name__} at {where.name}:{where.lineno}: {error}"
+        if self.outcome is not None:
+            self._warn(sentence)
+        else:
+            self.outcome, self._cause = "internal", sentence
+            self._utterance.outcome = "internal"
+        if not self.ended:
+            self._actions += [StopMedia(), Abort()] if self._connection else []
+            self._end(self._now_ns)
+
+    # ---- the end of the connection
+
+    def _note_loss(self, cause: Cause, at_ns: int) -> None:
+        line = self._connection
+        if line is None:
+            return
+        line.ended_ns = at_ns
+        line.cause = cause.kind
+        line.close_by, line.close_code, line.close_reason = cause.by, cause.code, cause.reason
+        line.status = line.status if cause.status is None else cause.status
+        line.retry_after_s = cause.retry_after_s
+
+    def _judge_loss(self, cause: Cause, at_ns: int) -> None:
+        """The connection ended before the output was done, unless its end is what the profile waits for."""
+        rules = [step for step in self._how.end if isinstance(step, Finish)]
+        standing = Standing(
+            opened=self._phase != "dialling",
+            marked=self._past_mark,
+            close_is_done=bool(rules) and rules[0].by_close,
+            said=self._hearing.said,
+            moment=moment(self._utterance, at_ns),
+        )
+        outcome, sentence = of_loss(self._how, cause, standing)
+        if outcome != DONE:
+            self._settle(outcome, sentence, at_ns)
+            return
+        self._close_output(sentence, at_ns)
+        self._after_done(cause, at_ns)
+
+    def _after_done(self, cause: Cause, at_ns: int) -> None:
+        """The connection ended and the utterance at hand is done, though perhaps not the session."""
+        self._finish_utterance(at_ns)
+        code = cause.code if cause.kind == "closed" else None
+        if cause.kind != "closed" or (code is not None and code not in self._how.expected):
+            self._warn(
+                f"after the output was done the connection ended: {cause.kind} {code or ''} {cause.reason}".rstrip()
+            )
+        if self.outcome is None:
+            carried, asked = len(self._utterances), len(self._tasks)
+            self._begin_utterance()
+            self._settle("closed_early", f"closed after {carried} of {asked} utterances", at_ns)
+
+    # ---- deadlines
+
+    def _keep_alive(self, at_ns: int) -> None:
+        """Count anew from a message of ours; media is the keep-alive where the profile asks for one when idle."""
+        keepalive = self._how.profile.keepalive
+        if keepalive is None or self._past_mark or self._phase in ("idle", "dialling", "closing", "ended"):
+            return
+        if keepalive.when == "always":
+            self._deadlines.setdefault("keepalive", at_ns + nanoseconds(keepalive.every_s))
+        elif self._phase != "media":
+            self._deadlines["keepalive"] = at_ns + nanoseconds(keepalive.every_s)
+
+    def _keepalive_due(self, at_ns: int) -> None:
+        if self._how.keepalive is not None:
+            self._say(self._how.keepalive, "keepalive", at_ns)
+
+    def _lapse(self, outcome: str, sentence: str, at_ns: int) -> None:
+        self._settle(outcome, sentence, at_ns)
+        self._give_up(at_ns)
+
+    def _connect_due(self, at_ns: int) -> None:
+        self._lapse("connect_failed", f"no connection within {self._limits.connect_s:g} s", at_ns)
+
+    def _ready_due(self, at_ns: int) -> None:
+        self._unready(f"not ready within {self._limits.ready_s:g} s of the connection", at_ns)
+
+    def _wait_due(self, at_ns: int) -> None:
+        self._unready(f"no message that fits within {self._timeout}", at_ns)
+
+    def _unready(self, sentence: str, at_ns: int) -> None:
+        outcome = "silent" if self._last_message_ns is None else "target_error"
+        at = f"step {self._step + 1} of the opening script"
+        self._lapse(outcome, f"{sentence}, at {at}; {self._last_message(at_ns)}", at_ns)
+
+    def _silence_due(self, at_ns: int) -> None:
+        limit = f"nothing within our silence limit of {self._limits.silence_s:g} s"
+        self._lapse("silent", f"{limit}, {moment(self._utterance, at_ns)}; {self._last_message(at_ns)}", at_ns)
+
+    def _last_message(self, at_ns: int) -> str:
+        if self._last_message_ns is None:
+            return "no message ever came"
+        return f"the last message is {seconds(at_ns - self._last_message_ns)} old"
+
+    def _final_due(self, at_ns: int) -> None:
+        self._unfinished(f"no end of output within {self._limits.final_s:g} s of the end of the media", at_ns)
+
+    def _done_due(self, at_ns: int) -> None:
+        self._unfinished(f"no end of output within {self._timeout} of the end mark", at_ns)
+
+    def _unfinished(self, sentence: str, at_ns: int) -> None:
+        self._lapse("no_final", f"{sentence}; {self._last_message(at_ns)}", at_ns)
+
+    def _session_due(self, at_ns: int) -> None:
+        limit = f"our session limit of {self._limits.session_s:g} s"
+        self._lapse("our_limit", f"{limit} was over {moment(self._utterance, at_ns)}", at_ns)
+
+    def _next_step_due(self, at_ns: int) -> None:
+        self._drop("quiet", "quiet_most")
+        if not self._is_done and self._utterance.source_end_ns is not None:
+            self._due_in("silence", at_ns, self._limits.silence_s)
+        self._step += 1
+        self._follow_end(at_ns)
+
+    def _promote_due(self, at_ns: int) -> None:
+        quiet_ns = self._quiet_ns or 0
+        oldest_ns = self._hearing.promote(at_ns - quiet_ns)
+        if oldest_ns is not None:
+            self._deadlines["promote"] = oldest_ns + quiet_ns
+
+    def _their_close_due(self, at_ns: int) -> None:
+        self._warn(f"the service did not close within {self._limits.close_s:g} s of its last output")
+        self._shut_down(at_ns)
+
+    def _close_due(self, at_ns: int) -> None:
+        self._warn(f"the service did not answer our close within {self._limits.close_s:g} s")
+        self._give_up(at_ns)
+
+
+_WHEN_DUE: Final[dict[str, Callable[[Conversation, int], Any]]] = {
+    "connect": Conversation._connect_due,
+    "ready": Conversation._ready_due,
+    "wait": Conversation._wait_due,
+    "silence": Conversation._silence_due,
+    "source_end": Conversation._begin_end,
+    "final": Conversation._final_due,
+    "done": Conversation._done_due,
+    "session": Conversation._session_due,
+    "quiet": Conversation._next_step_due,
+    "quiet_most": Conversation._next_step_due,
+    "grace": Conversation._next_step_due,
+    "promote": Conversation._promote_due,
+    "their_close": Conversation._their_close_due,
+    "close": Conversation._close_due,
+    "keepalive": Conversation._keepalive_due,
+}

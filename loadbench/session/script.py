@@ -1,0 +1,259 @@
+"""A profile made ready to be followed: templates, selectors and conditions compiled once, shared by all its sessions.
+
+Nothing here changes after it was made. Spans are whole nanoseconds.
+"""
+
+import base64
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from loadbench.session.profile import Condition, DoneRule, EndStep, OpenStep, Profile, Quiet, Rule, SendPart, StatusRule
+from loadbench.session.select import SELECT_ERRORS, compile_condition, compile_selector
+from loadbench.session.template import compile_json, compile_text
+from loadbench.session.text import CompiledText, RuleError, compile_rule
+from loadbench.session.wire import Kind
+
+Selector = Callable[[Any], Any]
+Test = Callable[[Any], bool]
+Fields = Mapping[str, str]
+
+_FIELDS = (
+    "session.",
+    "clip.",
+    "param.",
+    "captured.",
+)  # what a channel's name may take from the session, not the message
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Send one message."""
+
+    kind: Kind
+    render: Callable[[Fields], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Expect:
+    """Wait for a message that fits, and keep values of it."""
+
+    fits: Test
+    timeout_ns: int | None
+    capture: dict[str, Selector]
+
+
+@dataclass(frozen=True, slots=True)
+class Lull:
+    """Wait until nothing has come for a while, but not for ever."""
+
+    for_ns: int
+    max_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Wait for the event after which nothing more can come."""
+
+    on: frozenset[str]
+    fits: Test | None
+    timeout_ns: int | None
+
+    @property
+    def by_close(self) -> bool:
+        """The end of the connection, or of the response, is the event."""
+        return not self.on.isdisjoint(("close", "end_of_response"))
+
+
+@dataclass(frozen=True, slots=True)
+class Grace:
+    """Let what is late arrive."""
+
+    for_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What a refusal or a close means."""
+
+    status: frozenset[int]
+    close_code: frozenset[int]
+    reason: re.Pattern[str] | None
+    outcome: str
+
+    def fits(self, text: str) -> bool:
+        """The reason, or the body, is one that this rule speaks of."""
+        return self.reason is None or self.reason.search(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """A rule for messages. `channel` gives the channel's name for an item."""
+
+    fits: Test
+    each: Selector | None
+    where: Test | None
+    channel: Callable[[Fields, Any], str]
+    text: CompiledText | None
+    event: Literal["ready", "ack", "done", "speech_start", "speech_end", "ignore"] | None
+    outcome: str | None
+    detail: Selector | None
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A profile, ready to be followed. `mark` is the step of `end` that is the end mark; None: there is none.
+
+    `promote_after_ns` is how long a text must stay as it is to become final; None: only the end of the output does it.
+    """
+
+    profile: Profile
+    opening: tuple[Say | Expect, ...]
+    end: tuple[Say | Lull | Finish | Grace, ...]
+    mark: int | None
+    target_closes: bool
+    meanings: tuple[Meaning, ...]
+    statuses: tuple[Status, ...]
+    expected: frozenset[int]
+    ack: Test
+    promote_after_ns: int | None
+    keepalive: Say | None
+
+    def status_of_answer(self, status: int | None, body: str) -> str | None:
+        """The outcome that the profile gives to an HTTP answer."""
+        return next((rule.outcome for rule in self.statuses if status in rule.status and rule.fits(body)), None)
+
+    def status_of_close(self, code: int | None, reason: str) -> str | None:
+        """The outcome that the profile gives to a close code."""
+        return next((rule.outcome for rule in self.statuses if code in rule.close_code and rule.fits(reason)), None)
+
+
+def compile_profile(profile: Profile) -> Compiled:
+    """Make a profile ready; once for all sessions."""
+    end = [step for part in profile.end if (step := _end_step(part)) is not None]
+    if profile.close.grace_s:
+        end.append(Grace(nanoseconds(profile.close.grace_s)))
+    done = next((index for index, step in enumerate(end) if isinstance(step, Finish)), len(end))
+    says = [index for index, step in enumerate(end[:done]) if isinstance(step, Say)]
+    ack = profile.media.ack
+    quiet = profile.never_final.rule == "promote_on_quiet"
+    return Compiled(
+        profile=profile,
+        opening=tuple(map(_open_step, profile.open)),
+        end=tuple(end),
+        mark=says[-1] if says else None,
+        target_closes=any(part.done is not None and part.done.closes == "target" for part in profile.end),
+        meanings=tuple(_meaning(rule, profile) for rule in profile.receive.rules),
+        statuses=tuple(map(_status, profile.receive.statuses)),
+        expected=frozenset(profile.close.expect),
+        ack=_never if ack is None else _always if ack.one_per_chunk else _condition(ack) or _never,
+        promote_after_ns=_optional(profile.never_final.quiet_s) if quiet else None,
+        keepalive=_say(profile.keepalive) if profile.keepalive else None,
+    )
+
+
+def chosen(select: Selector, item: Any) -> Any:
+    """What a selector finds in an item. Raises RuleError where it cannot be evaluated on it."""
+    try:
+        return select(item)
+    except SELECT_ERRORS as error:
+        raise RuleError(f"a selector failed: {error}") from error
+
+
+def nanoseconds(span_s: float) -> int:
+    """Seconds of a setting as whole nanoseconds."""
+    return round(span_s * 1e9)
+
+
+def _optional(span_s: float | None) -> int | None:
+    return None if span_s is None else nanoseconds(span_s)
+
+
+def _always(_: Any) -> bool:
+    return True
+
+
+def _never(_: Any) -> bool:
+    return False
+
+
+def _condition(part: Condition) -> Test | None:
+    """None where the part names no condition."""
+    return None if part.has is None and part.match is None else compile_condition(part.has, part.match)
+
+
+def _say(part: SendPart) -> Say:
+    given = part.model_fields_set
+    if "send_json" in given:
+        return Say("text", compile_json(part.send_json).render)
+    if "send_base64" in given:
+        fixed = base64.b64decode(part.send_base64 or "")
+        return Say("binary", lambda _: fixed)
+    text = compile_text((part.send_binary if "send_binary" in given else part.send_text) or "")
+    return Say("binary" if "send_binary" in given else "text", lambda fields: text.render(fields).encode())
+
+
+def _open_step(part: OpenStep) -> Say | Expect:
+    if part.wait is None:
+        return _say(part)
+    capture = {name: compile_selector(expr) for name, expr in part.wait.capture.items()}
+    return Expect(_condition(part.wait) or _always, _optional(part.wait.timeout_s), capture)
+
+
+def _end_step(part: EndStep) -> Say | Lull | Finish | Grace | None:
+    """None for the silence, which is part of the media already."""
+    match part:
+        case EndStep(silence_s=float()):
+            return None
+        case EndStep(quiet=Quiet() as quiet):
+            return Lull(nanoseconds(quiet.for_s), nanoseconds(quiet.max_s))
+        case EndStep(end_body=True):
+            return Say("end", lambda _: b"")
+        case EndStep(done=DoneRule() as done):
+            return Finish(frozenset(done.on), _condition(done), _optional(done.timeout_s))
+        case EndStep(grace_s=float() as grace_s):
+            return Grace(nanoseconds(grace_s))
+    return _say(part)
+
+
+def _status(rule: StatusRule) -> Status:
+    return Status(
+        frozenset(rule.status),
+        frozenset(rule.close_code),
+        None if rule.reason is None else re.compile(rule.reason),
+        "target_error" if rule.outcome == "fatal" else rule.outcome,
+    )
+
+
+def _meaning(rule: Rule, profile: Profile) -> Meaning:
+    return Meaning(
+        fits=_condition(rule) or _always,
+        each=None if rule.each is None else compile_selector(rule.each),
+        where=None if rule.where is None else compile_condition(None, rule.where),
+        channel=_channel(rule.channel or next(iter(profile.channels))),
+        text=None if rule.text is None else compile_rule(rule.text),
+        event=rule.event,
+        outcome="target_error" if rule.outcome == "fatal" else rule.outcome,
+        detail=None if rule.detail is None else compile_selector(rule.detail),
+    )
+
+
+def _channel(template: str) -> Callable[[Fields, Any], str]:
+    """The name of a channel; `{...}` in it is a field of the session, or else a selector on the item."""
+    parts = re.split(r"\{([^{}]+)\}", template)
+    if len(parts) == 1:
+        return lambda _fields, _item: template
+    selectors = {field: compile_selector(field) for field in parts[1::2] if not field.startswith(_FIELDS)}
+
+    def name(fields: Fields, item: Any) -> str:
+        filled = list(parts)
+        for index in range(1, len(parts), 2):
+            field = parts[index]
+            value = chosen(selectors[field], item) if field in selectors else fields.get(field)
+            if not isinstance(value, str) or not value:
+                raise RuleError(f"{{{field}}} of channel {template} gave {value!r}, not a name")
+            filled[index] = value
+        return "".join(filled)
+
+    return name
