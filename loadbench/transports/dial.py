@@ -184,15 +184,20 @@ class SocketLink(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is gone, and with it whatever was still to be waited for."""
-        if self.cause is None and exc is not None:
+        if self.cause is None and exc is None:
+            self.eof_received()  # not every loop says it for TLS
+        elif self.cause is None and exc is not None:
             self._hear_last_words()
-        if self.cause is None:
             self.end(gone(exc, self.clock()))
         if self._timer is not None:
             self._timer.cancel()
         self._transport = self._writable = None
 
     # What a subclass says, and what it calls.
+
+    def eof_received(self) -> None:
+        """The far side will send no more: a cause must be decided now."""
+        raise NotImplementedError
 
     def begin(self) -> None:
         """Speak first: the socket stands, and `dial` is about to return."""
@@ -315,10 +320,8 @@ async def _attempt(family: socket.AddressFamily, address: tuple[Any, ...], patie
     return sock
 
 
-def gone(error: Exception | None, at_ns: int) -> Cause:
+def gone(error: Exception, at_ns: int) -> Cause:
     """What the loss of a standing connection means."""
-    if error is None:
-        return Cause("eof", at_ns)
     if isinstance(error, ssl.SSLError):
         return Cause("tls", at_ns, by="network", reason=_tls_reason(error))
     if isinstance(error, _RESET):

@@ -117,6 +117,11 @@ async def recorders() -> AsyncIterator[list[Recorder]]:
 
 
 @pytest.fixture
+def recorder() -> Recorder:
+    return Recorder()
+
+
+@pytest.fixture
 def dial(recorders: list[Recorder]) -> Dial:
     """`await dial("websocket", url, **address)`: a recorder with its link, however that ended."""
 
