@@ -119,6 +119,8 @@ def _written(value: Any) -> Iterator[str | Hole]:
 def _pair(key: Any, value: Any) -> Iterator[str | Hole]:
     if not isinstance(key, str):
         raise TemplateError(f"the key {key!r} is no text: put it in quotes")
+    if _FIELD.search(key):
+        raise TemplateError(f"the key {key!r} would be sent as it stands: fields are filled into values only")
     yield f'"{_escaped(key)}":'
     yield from _written(value)
 

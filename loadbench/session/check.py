@@ -1,0 +1,529 @@
+"""The sense of a profile, beyond its schema: what a name in a template means, whether a selector parses, what a text
+model needs, what a transport can do.
+
+Works on the raw tree as YAML gave it, walked along the schema's types. What has the wrong type is passed over here, for
+the schema complains about it; so all problems of a profile come out at once.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias, get_args, get_origin
+
+from pydantic import BaseModel
+
+from loadbench.session import profile as schema
+from loadbench.session.message import OWN_FIELDS, PAYLOAD
+from loadbench.session.select import SelectorError, compile_selector
+from loadbench.session.template import Hole, TemplateError, compile_json, compile_text
+
+Place: TypeAlias = tuple[str | int, ...]
+Raw = Mapping[str, Any]
+
+
+class Problem(NamedTuple):
+    """What is wrong, and where."""
+
+    place: Place
+    what: str
+
+
+class _At(NamedTuple):
+    """A part of the profile, where it stands, and the whole tree. Called with keys, it gives a place inside."""
+
+    part: Raw
+    place: Place
+    tree: Raw
+
+    def __call__(self, *keys: str) -> Place:
+        return (*self.place, *keys)
+
+
+class _Found(NamedTuple):
+    """A value of the tree with what the schema says it is: a part, or one of the strings "selector", "template"."""
+
+    kind: Any
+    value: Any
+    place: Place
+
+
+_DESCRIBED: Final = {
+    get_args(schema.Selector)[1].description: "selector",
+    get_args(schema.Template)[1].description: "template",
+}
+_JSON_TEMPLATES: Final = frozenset({"send_json", "message", "first", "last"})
+
+
+def problems(tree: Any) -> Iterator[Problem]:
+    """All that makes no sense in a profile, in the order of the tree's types."""
+    if not isinstance(tree, dict):
+        return
+    for kind, value, place in _walk(schema.Profile, tree, ()):
+        if kind == "selector":
+            yield from _selector(value, place)
+        elif kind in ("template", "json") and place[0] != "simulate":
+            if place[0] != "receive":  # a channel's name has rules of its own
+                yield from _template(kind, value, place, tree)
+        elif check := _CHECKS.get(kind):
+            yield from check(_At(value, place, tree))
+
+
+def template_names(tree: Any) -> set[str]:
+    """Every field that a template of the profile asks for; templates that cannot be read are passed over."""
+    names: set[str] = set()
+    for kind, value, _ in _walk(schema.Profile, tree, ()):
+        if kind in ("template", "json"):
+            try:
+                names |= _names(kind, value)
+            except TemplateError:
+                continue  # `problems` tells
+    return names
+
+
+def part_at(place: Place) -> type[BaseModel] | None:
+    """The part of the schema at a place: a model class where that is what stands there, else None."""
+    kinds: list[Any] = [schema.Profile]
+    for step in place:
+        kinds = [inner for kind in kinds for inner in _inside(kind, step)]
+    return next((kind for kind in kinds if _is_part(kind)), None)
+
+
+# ---- walking
+
+
+def _walk(kind: Any, value: Any, place: Place) -> Iterator[_Found]:
+    origin, inner = get_origin(kind), get_args(kind)
+    if _is_part(kind):
+        if isinstance(value, dict):
+            yield _Found(kind, value, place)
+            for name, field in kind.model_fields.items():
+                if name in value:
+                    yield from _walk_field(name, field.annotation, value[name], (*place, name))
+    elif origin is Annotated:
+        named = next((_DESCRIBED[m.description] for m in inner[1:] if getattr(m, "description", 0) in _DESCRIBED), None)
+        if named and isinstance(value, str):
+            yield _Found(named, value, place)
+    elif origin in (list, tuple, dict):
+        for step, each, item in _members(origin, inner, value):
+            yield from _walk(each, item, (*place, step))
+    else:
+        for each in inner:
+            yield from _walk(each, value, place)
+
+
+def _members(origin: Any, inner: tuple[Any, ...], value: Any) -> Iterator[tuple[str | int, Any, Any]]:
+    """The members of a container with their keys and kinds; none where the value is something else."""
+    if origin is dict and isinstance(value, dict):
+        yield from ((key, inner[1], item) for key, item in value.items())
+    elif origin is not dict and isinstance(value, list):
+        kinds = inner * len(value) if origin is list else inner
+        yield from ((number, each, item) for number, (each, item) in enumerate(zip(kinds, value, strict=False)))
+
+
+def _walk_field(name: str, annotation: Any, value: Any, place: Place) -> Iterator[_Found]:
+    if annotation is Any and name in _JSON_TEMPLATES and value is not None:
+        yield _Found("json", value, place)
+    else:
+        yield from _walk(annotation, value, place)
+
+
+def _inside(kind: Any, step: str | int) -> Iterator[Any]:
+    origin, inner = get_origin(kind), get_args(kind)
+    if _is_part(kind):
+        if step in kind.model_fields:
+            yield from _alternatives(kind.model_fields[step].annotation)
+    elif origin in (list, tuple) and isinstance(step, int):
+        yield from _alternatives(inner[0])
+    elif origin is dict:
+        yield from _alternatives(inner[1])
+
+
+def _alternatives(kind: Any) -> Iterator[Any]:
+    if _is_part(kind) or get_origin(kind) in (list, tuple, dict):
+        yield kind
+    else:
+        for inner in get_args(kind):
+            yield from _alternatives(inner)
+
+
+def _is_part(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+# ---- selectors and templates
+
+
+def _selector(expression: str, place: Place) -> Iterator[Problem]:
+    try:
+        compile_selector(expression)
+    except SelectorError as error:
+        yield Problem(place, str(error))
+
+
+def _names(kind: str, value: Any) -> frozenset[str]:
+    return compile_text(value).names if kind == "template" else compile_json(value).names
+
+
+def _template(kind: str, value: Any, place: Place, tree: Raw) -> Iterator[Problem]:
+    try:
+        names = _names(kind, value)
+    except TemplateError as error:
+        yield Problem(place, str(error))
+        return
+    if place[0] == "media":
+        parts = compile_json(value).parts
+        count = sum(isinstance(part, Hole) and part.name == PAYLOAD for part in parts)
+        if count != 1:
+            yield Problem(place, f"must hold {{{PAYLOAD}}} exactly once, not {count} times")
+    for name in sorted(names):
+        if what := _unknown(name, place, tree):
+            yield Problem(place, f"{{{name}}}: {what}")
+
+
+def _unknown(name: str, place: Place, tree: Raw) -> str | None:
+    """What is wrong with a field's name at this place; None where it is known."""
+    group, _, rest = name.partition(".")
+    fixed = _FIELDS_EVERYWHERE | _FIELDS_OF.get(str(place[0]), frozenset())
+    if name in fixed or (group in ("clip", "secret") and rest):
+        return None
+    if group == "param":
+        params = _part(tree, "params")
+        return None if rest in params else f"params has no {rest or 'such name'}; it has {_listed(params)}"
+    if group == "captured" and place[0] != "transport":
+        captured = _captured_before(place, tree)
+        return None if rest in captured else f"no wait before it captures {rest}; captured here: {_listed(captured)}"
+    if group == "env":
+        return f"the environment is not read by profiles; write {{secret.{rest or 'NAME'}}} and give it in the plan"
+    allowed = ", ".join([*sorted(fixed), "clip.NAME", "param.NAME", "secret.NAME"])
+    return f"no such field; allowed here: {allowed} ({{{{{name}}}}} stands for the text itself)"
+
+
+def _captured_before(place: Place, tree: Raw) -> list[str]:
+    steps = _list(tree, "open")
+    if place[0] == "open" and isinstance(place[1], int):
+        steps = steps[: place[1]]
+    return [str(name) for step in steps for name in _part(_part(step, "wait"), "capture")]
+
+
+_FIELDS_EVERYWHERE | _FIELDS_OF.get(str(place[0]), frozenset())
+    if name in fixed or (group in ("clip", "secret") and rest):
+        return None
+    if group == "param":
+        params = _part(tree, "params")
+        return None if rest in params else f"params has no {rest or 'such name'}; it has {_listed(params)}"
+    if group == "captured" and place[0] != "transport":
+        captured = _captured_before(place, tree)
+        return None if rest in captured else f"no wait before it captures {rest}; captured here: {_listed(captured)}"
+    if group == "env":
+        return f"the environment is not read by profiles; write {{secret.{rest or 'NAME'}}} and give it in the plan"
+    allowed = ", ".join([*sorted(fixed), "clip.NAME", "param.NAME", "secret.NAME"])
+    return f"no such field; allowed here: {allowed} ({{{{{name}}}}} stands for the text itself)"
+
+
+def _captured_before(place: Place, tree: Raw) -> list[str]:
+    steps = _list(tree, "open")
+    if place[0] == "open" and isinstance(place[1], int):
+        steps = steps[: place[1]]
+    return [str(name) for step in steps for name in _part(_part(step, "wait"), "capture")]
+
+
+# ---- parts
+
+
+def _profile(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
+    channels = _channels(tree)
+    if not channels:
+        yield Problem(("channels",), "a profile needs at least one channel")
+    primary = part.get("primary")
+    if isinstance(primary, str) and primary not in channels:
+        yield Problem(("primary",), f"no such channel; declared: {_listed(channels)}")
+    for key in ("ignore_empty", "ignore_unchanged"):
+        if part.get(key) is False:
+            yield Problem((key,), "cannot be switched off: such messages are never output, and are counted apart")
+    yield from _end_script(_list(part, "end"), tree)
+    if part.get("keepalive") is not None and _kind(tree) == "http":
+        yield Problem(("keepalive",), "an HTTP request has no keep-alive messages")
+
+
+def _transport(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
+    if part.get("kind") == "http":
+        for key in ("ping", "subprotocols", "compression"):
+            if part.get(key):
+                yield Problem((*place, key), "only WebSocket has it, and this transport is http")
+    if part.get("kind") == "websocket":
+        for key in ("method", "content_type"):
+            if key in part:
+                yield Problem((*place, key), "only HTTP has it, and this transport is websocket")
+
+
+def _ping(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
+    if part.get("close") is True:
+        yield Problem((*place, "close"), "a missing pong closes nothing yet: leave it out, and it is recorded")
+    if part.get("timeout_s") is not None and part.get("every_s") is None:
+        yield Problem((*place, "timeout_s"), "needs every_s, for without it no ping is sent")
+
+
+def _channel(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
+    if part.get("stage") == "media":
+        yield Problem((*place, "stage"), "media output is not measured yet; allowed here: recognition, translation")
+
+
+def _send(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
+    coded = part.get("send_base64")
+    if isinstance(coded, str):
+        try:
+            base64.b64decode(coded, validate=True)
+        except (binascii.Error, ValueError):
+            yield Problem((*place, "send_base64"), "is not base64")
+
+
+def _keepalive(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
+    yield from _send(part, place, tree)
+    kinds = [key for key in schema.SendPart.model_fields if key in part]
+    if len(kinds) != 1:
+        yield Problem(place, f"sends exactly one of {', '.join(schema.SendPart.model_fields)}, not {_listed(kinds)}")
+
+
+def _quiet(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
+    if _above(part.get("for_s"), part.get("max_s")):
+        yield Problem((*place, "for_s"), "is longer than max_s, so that the quiet could never be found")
+
+
+def _end_script(steps: list[Any], tree: Raw) -> Iterator[Problem]:
+    keys = [next(iter(step), "") if isinstance(step, dict) else "" for step in steps]
+    http = _kind(tree) == "http"
+    if http and "end_body" not in keys:
+        yield Problem(("end",), "an HTTP request needs the step end_body: true, or it never ends")
+    for number, key in enumerate(keys):
+        if key == "end_body" and _kind(tree) == "websocket":
+            yield Problem(("end", number, key), "only an HTTP request has a body to end")
+        if key == "silence_s" and any(earlier != "silence_s" for earlier in keys[:number]):
+            yield Problem(("end", number, key), "silence is added to the media, so it stands before all other steps")
+        if key == "silence_s" and _part(tree, "media").get("kind") == "frames":
+            yield Problem(("end", number, key), "frames have no silence; wait with quiet instead")
+        if key == "grace_s" and "done" in keys[number:]:
+            yield Problem(("end", number, key), "the grace comes after the done step")
+        if key == "done" and "done" in keys[:number]:
+            yield Problem(("end", number, key), "there is a done step before it; name all events in one `on`")
+
+
+def _done(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
+    events = part.get("on")
+    if not isinstance(events, list):
+        return
+    if not events:
+        yield Problem((*place, "on"), "names no event, so that the output could never be done")
+    if "end_of_response" in events and _kind(tree) == "websocket":
+        yield Problem((*place, "on"), "only an HTTP request has an end_of_response")
+    says = any(isinstance(rule, dict) and rule.get("event") == "done" for rule in _rules(tree))
+    if events == ["message"] and not says and part.get("has") is None and part.get("match") is None:
+        yield Problem((*place, "on"), "no message means done: give has or match here, or a rule with event: done")
+
+
+def _media(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
+    kind, frame = part.get("kind"), part.get("frame", "binary")
+    for key in _MEDIA_ONLY.get("frames" if kind == "audio" else "audio", ()) if kind in _MEDIA_ONLY else ():
+        if key in part:
+            yield Problem((*place, key), f"has no meaning for {kind}")
+    if kind == "audio":
+        yield from _chunks(part, place, tree)
+    fps = part.get("fps")
+    if isinstance(fps, int | float) and fps <= 0:
+        yield Problem((*place, "fps"), "must be above 0, or clip for the clip's own rate")
+    if frame == "text" and part.get("message") is None:
+        yield Problem(place, f"text frames need a message that holds {{{PAYLOAD}}}")
+    if frame == "text" and _kind(tree) == "http":
+        yield Problem((*place, "frame"), "an HTTP body has no text frames; allowed here: binary")
+    for key in ("message", "first", "last", "base64_prefix"):
+        if frame == "binary" and part.get(key):
+            yield Problem((*place, key), "only text frames have it; say frame: text")
+
+
+def _chunks(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
+    chunk_ms, chunk_bytes = part.get("chunk_ms"), part.get("chunk_bytes")
+    if (chunk_ms is None) == (chunk_bytes is None):
+        yield Problem(place, "audio needs either chunk_ms or chunk_bytes")
+    size = {"s16le": 2, "f32le": 4}.get(str(part.get("format", "s16le")), 1)
+    rate_hz = part.get("rate_hz", 16_000)
+    if isinstance(chunk_bytes, int):
+        if chunk_bytes % size:
+            yield Problem((*place, "chunk_bytes"), f"must be a multiple of {size}, the bytes of a sample")
+        if isinstance(rate_hz, int) and rate_hz > 0:
+            chunk_ms = chunk_bytes / size / rate_hz * 1000
+    if isinstance(chunk_ms, int | float) and isinstance(rate_hz, int) and 0 < chunk_ms * rate_hz < 500:
+        yield Problem((*place, "chunk_ms"), f"is less than one sample at {rate_hz} Hz")
+    pace, given = _part(tree, "pace"), (*place, "chunk_ms" if chunk_bytes is None else "chunk_bytes")
+    gap_s = pace.get("gap_s_max")
+    least, most = pace.get("chunk_ms_min"), pace.get("chunk_ms_max")
+    if _above(least, chunk_ms):
+        yield Problem(given, f"a chunk of {chunk_ms:g} ms is shorter than pace.chunk_ms_min, {least:g} ms")
+    if _above(chunk_ms, most):
+        yield Problem(given, f"a chunk of {chunk_ms:g} ms is longer than pace.chunk_ms_max, {most:g} ms")
+    if isinstance(gap_s, int | float) and _above(chunk_ms, gap_s * 1000):
+        yield Problem(given, f"a chunk of {chunk_ms:g} ms leaves gaps of more than pace.gap_s_max, {gap_s:g} s")
+
+
+def _pace(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
+    for key, wrong in (("realtime_factor_min", 1), ("realtime_factor_max", -1)):
+        factor = part.get(key)
+        if isinstance(factor, int | float) and (factor - 1) * wrong > 0:
+            yield Problem((*place, key), "media is sent in real time, a factor of 1, which this does not allow")
+
+
+def _receive(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
+    framing, nested = part.get("framing", "message"), part.get("nested")
+    if framing == "message" and _kind(tree) == "http":
+        yield Problem((*place, "framing"), "an HTTP body must be cut into messages; allowed here: lines, sse, auto")
+    if framing != "message" and _kind(tree) == "websocket":
+        yield Problem((*place, "framing"), "WebSocket messages are whole already; allowed here: message")
+    if (part.get("decode") == "nested") != (nested is not None):
+        yield Problem((*place, "nested"), "decode: nested and the name of the nested field need each other")
+    if isinstance(nested, str) and not re.fullmatch(r"[\w-]+(\.[\w-]+)*", nested):
+        yield Problem((*place, "nested"), "must be a field's name, or several with dots between")
+    if part.get("clock") is not None:
+        yield Problem((*place, "clock"), "the service's media clock is not recorded yet: leave it out")
+
+
+def _rule(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
+    channels, channel = _channels(tree), part.get("channel")
+    if not {"text", "event", "outcome"} & part.keys():
+        yield Problem(place, "says nothing about the messages that fit: give text, event or outcome")
+    if "where" in part and "each" not in part:
+        yield Problem((*place, "where"), "chooses among the elements of a list: give each (or a filter in `items`)")
+    if "detail" in part and "outcome" not in part:
+        yield Problem((*place, "detail"), "belongs to an outcome")
+    if "text" not in part:
+        if "channel" in part:
+            yield Problem((*place, "channel"), "belongs to a text rule; this rule has no text")
+    elif channel is None and len(channels) > 1:
+        yield Problem(place, f"must name its channel; declared: {_listed(channels)}")
+    elif isinstance(channel, str):
+        yield from _channel_name(channel, (*place, "channel"), tree)
+
+
+def _channel_name(channel: str, place: Place, tree: Raw) -> Iterator[Problem]:
+    """A channel is declared by its name, or `translation:{target_language}` by what is before the colon."""
+    channels, base = _channels(tree), channel.partition(":")[0]
+    if channel not in channels and ("{" not in channel or base not in channels):
+        yield Problem(place, f"{channel!r} is no declared channel; declared: {_listed(channels)}")
+    for name in re.findall(r"\{([^{}]+)\}", channel):
+        if name.startswith(("session.", "clip.", "param.", "captured.")):
+            what = _unknown(name, place, tree)
+            yield from [Problem(place, f"{{{name}}}: {what}")] if what else []
+        else:
+            yield from _selector(name, place)
+
+
+def _text(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
+    model = part.get("model")
+    if not isinstance(model, str) or model not in _MODELS:
+        return
+    needs, takes = _MODELS[model]
+    for one_of in needs:
+        if not any(part.get(key) is not None for key in one_of):
+            yield Problem(place, f"model {model} needs {' or '.join(one_of)}")
+    allowed = {*sum(needs, ()), *takes, *_EVERY_MODEL}
+    for key in part:
+        if key in schema.TextRule.model_fields and key not in allowed:
+            yield Problem((*place, key), f"model {model} does not take it; allowed here: {', '.join(sorted(allowed))}")
+    if part.get("min_confidence") is not None and part.get("confidence") is None:
+        yield Problem((*place, "min_confidence"), "needs confidence, a selector")
+    if model == "edit":
+        yield from _edit(part, place)
+
+
+def _edit(part: Raw, place: Place) -> Iterator[Problem]:
+    ranged = [key for key in ("key", "from_key", "to_key") if part.get(key) is not None]
+    if ranged and (len(ranged) < 3 or part.get("delete") is not None):
+        yield Problem(place, "model edit takes either delete, or key, from_key and to_key together")
+
+
+def _never_final(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
+    if (part.get("rule") == "promote_on_quiet") != (part.get("quiet_s") is not None):
+        yield Problem((*place, "quiet_s"), "belongs to rule: promote_on_quiet, which needs it")
+
+
+def _status(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
+    if not part.get("status") and not part.get("close_code"):
+        yield Problem(place, "names no status and no close_code, so that it could never fit")
+    reason = part.get("reason")
+    if isinstance(reason, str):
+        try:
+            re.compile(reason)
+        except re.error as error:
+            yield Problem((*place, "reason"), f"is no regular expression: {error}")
+
+
+_FIELDS_EVERYWHERE: Final = frozenset({"session.id", "session.uuid", "time.unix", "time.unix_ms", "host", "port"})
+_FIELDS_OF: Final = {
+    "media": OWN_FIELDS,
+    "end": frozenset({"count.chunks_sent"}),
+    "keepalive": frozenset({"count.chunks_sent"}),
+}
+_MEDIA_ONLY: Final = {
+    "audio": ("format", "rate_hz", "chunk_ms", "chunk_bytes"),
+    "frames": ("codec", "quality", "width", "height", "fps", "late"),
+}
+_EVERY_MODEL: Final = ("model", "start", "end", "unit", "join", "ignore")
+# model: what it needs (one of each group), and what it takes beside.
+_MODELS: Final[dict[str, tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]]] = {
+    "unkeyed": ((("text",),), ("final",)),
+    "keyed": ((("text",), ("key",)), ("final", "order", "seals_lower")),
+    "delta": ((("text", "replace"),), ("final", "key", "order")),
+    "snapshot": ((("committed", "tail"),), ("text",)),
+    "tokens": ((("items",), ("text",)), ("final",)),
+    "edit": ((("text",),), ("delete", "unit_of_delete", "key", "from_key", "to_key", "order")),
+    "labels": ((("text",),), ("final", "confidence", "min_confidence", "accept_after", "collapse")),
+}
+_CHECKS: Final[dict[Any, Callable[[_At], Iterator[Problem]]]] = {
+    schema.Profile: _profile,
+    schema.TransportPart: _transport,
+    schema.Ping: _ping,
+    schema.ChannelPart: _channel,
+    schema.OpenStep: _send,
+    schema.EndStep: _send,
+    schema.KeepAlive: _keepalive,
+    schema.Quiet: _quiet,
+    schema.DoneRule: _done,
+    schema.MediaPart: _media,
+    schema.Pace: _pace,
+    schema.Receive: _receive,
+    schema.Rule: _rule,
+    schema.TextRule: _text,
+    schema.NeverFinal: _never_final,
+    schema.StatusRule: _status,
+}
+
+
+# ---- reading a raw tree
+
+
+def _part(tree: Any, key: str) -> Raw:
+    value = tree.get(key) if isinstance(tree, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _list(tree: Raw, key: str) -> list[Any]:
+    value = tree.get(key)
+    return value if isinstance(value, list) else []
+
+
+def _rules(tree: Raw) -> list[Any]:
+    return _list(_part(tree, "receive"), "rules")
+
+
+def _kind(tree: Raw) -> Any:
+    return _part(tree, "transport").get("kind")
+
+
+def _channels(tree: Raw) -> list[str]:
+    return list(map(str, _part(tree, "channels"))) if "channels" in tree else ["transcript"]
+
+
+def _above(low: Any, high: Any) -> bool:
+    return isinstance(low, int | float) and isinstance(high, int | float) and low > high
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(str, names)) or "none"
