@@ -206,88 +206,66 @@ def _captured_before(place: Place, tree: Raw) -> list[str]:
     return [str(name) for step in steps for name in _part(_part(step, "wait"), "capture")]
 
 
-_FIELDS_EVERYWHERE | _FIELDS_OF.get(str(place[0]), frozenset())
-    if name in fixed or (group in ("clip", "secret") and rest):
-        return None
-    if group == "param":
-        params = _part(tree, "params")
-        return None if rest in params else f"params has no {rest or 'such name'}; it has {_listed(params)}"
-    if group == "captured" and place[0] != "transport":
-        captured = _captured_before(place, tree)
-        return None if rest in captured else f"no wait before it captures {rest}; captured here: {_listed(captured)}"
-    if group == "env":
-        return f"the environment is not read by profiles; write {{secret.{rest or 'NAME'}}} and give it in the plan"
-    allowed = ", ".join([*sorted(fixed), "clip.NAME", "param.NAME", "secret.NAME"])
-    return f"no such field; allowed here: {allowed} ({{{{{name}}}}} stands for the text itself)"
-
-
-def _captured_before(place: Place, tree: Raw) -> list[str]:
-    steps = _list(tree, "open")
-    if place[0] == "open" and isinstance(place[1], int):
-        steps = steps[: place[1]]
-    return [str(name) for step in steps for name in _part(_part(step, "wait"), "capture")]
-
-
 # ---- parts
 
 
-def _profile(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
-    channels = _channels(tree)
+def _profile(at: _At) -> Iterator[Problem]:
+    channels = _channels(at.tree)
     if not channels:
         yield Problem(("channels",), "a profile needs at least one channel")
-    primary = part.get("primary")
+    primary = at.part.get("primary")
     if isinstance(primary, str) and primary not in channels:
         yield Problem(("primary",), f"no such channel; declared: {_listed(channels)}")
     for key in ("ignore_empty", "ignore_unchanged"):
-        if part.get(key) is False:
+        if at.part.get(key) is False:
             yield Problem((key,), "cannot be switched off: such messages are never output, and are counted apart")
-    yield from _end_script(_list(part, "end"), tree)
-    if part.get("keepalive") is not None and _kind(tree) == "http":
+    yield from _end_script(_list(at.part, "end"), at.tree)
+    if at.part.get("keepalive") is not None and _kind(at.tree) == "http":
         yield Problem(("keepalive",), "an HTTP request has no keep-alive messages")
 
 
-def _transport(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
-    if part.get("kind") == "http":
+def _transport(at: _At) -> Iterator[Problem]:
+    if at.part.get("kind") == "http":
         for key in ("ping", "subprotocols", "compression"):
-            if part.get(key):
-                yield Problem((*place, key), "only WebSocket has it, and this transport is http")
-    if part.get("kind") == "websocket":
+            if at.part.get(key):
+                yield Problem(at(key), "only WebSocket has it, and this transport is http")
+    if at.part.get("kind") == "websocket":
         for key in ("method", "content_type"):
-            if key in part:
-                yield Problem((*place, key), "only HTTP has it, and this transport is websocket")
+            if key in at.part:
+                yield Problem(at(key), "only HTTP has it, and this transport is websocket")
 
 
-def _ping(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
-    if part.get("close") is True:
-        yield Problem((*place, "close"), "a missing pong closes nothing yet: leave it out, and it is recorded")
-    if part.get("timeout_s") is not None and part.get("every_s") is None:
-        yield Problem((*place, "timeout_s"), "needs every_s, for without it no ping is sent")
+def _ping(at: _At) -> Iterator[Problem]:
+    if at.part.get("close") is True:
+        yield Problem(at("close"), "a missing pong closes nothing yet: leave it out, and it is recorded")
+    if at.part.get("timeout_s") is not None and at.part.get("every_s") is None:
+        yield Problem(at("timeout_s"), "needs every_s, for without it no ping is sent")
 
 
-def _channel(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
-    if part.get("stage") == "media":
-        yield Problem((*place, "stage"), "media output is not measured yet; allowed here: recognition, translation")
+def _channel(at: _At) -> Iterator[Problem]:
+    if at.part.get("stage") == "media":
+        yield Problem(at("stage"), "media output is not measured yet; allowed here: recognition, translation")
 
 
-def _send(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
-    coded = part.get("send_base64")
+def _send(at: _At) -> Iterator[Problem]:
+    coded = at.part.get("send_base64")
     if isinstance(coded, str):
         try:
             base64.b64decode(coded, validate=True)
         except (binascii.Error, ValueError):
-            yield Problem((*place, "send_base64"), "is not base64")
+            yield Problem(at("send_base64"), "is not base64")
 
 
-def _keepalive(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
-    yield from _send(part, place, tree)
-    kinds = [key for key in schema.SendPart.model_fields if key in part]
+def _keepalive(at: _At) -> Iterator[Problem]:
+    yield from _send(at)
+    kinds = [key for key in schema.SendPart.model_fields if key in at.part]
     if len(kinds) != 1:
-        yield Problem(place, f"sends exactly one of {', '.join(schema.SendPart.model_fields)}, not {_listed(kinds)}")
+        yield Problem(at(), f"sends exactly one of {', '.join(schema.SendPart.model_fields)}, not {_listed(kinds)}")
 
 
-def _quiet(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
-    if _above(part.get("for_s"), part.get("max_s")):
-        yield Problem((*place, "for_s"), "is longer than max_s, so that the quiet could never be found")
+def _quiet(at: _At) -> Iterator[Problem]:
+    if _above(at.part.get("for_s"), at.part.get("max_s")):
+        yield Problem(at("for_s"), "is longer than max_s, so that the quiet could never be found")
 
 
 def _end_script(steps: list[Any], tree: Raw) -> Iterator[Problem]:
@@ -308,52 +286,52 @@ def _end_script(steps: list[Any], tree: Raw) -> Iterator[Problem]:
             yield Problem(("end", number, key), "there is a done step before it; name all events in one `on`")
 
 
-def _done(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
-    events = part.get("on")
+def _done(at: _At) -> Iterator[Problem]:
+    events = at.part.get("on")
     if not isinstance(events, list):
         return
     if not events:
-        yield Problem((*place, "on"), "names no event, so that the output could never be done")
-    if "end_of_response" in events and _kind(tree) == "websocket":
-        yield Problem((*place, "on"), "only an HTTP request has an end_of_response")
-    says = any(isinstance(rule, dict) and rule.get("event") == "done" for rule in _rules(tree))
-    if events == ["message"] and not says and part.get("has") is None and part.get("match") is None:
-        yield Problem((*place, "on"), "no message means done: give has or match here, or a rule with event: done")
+        yield Problem(at("on"), "names no event, so that the output could never be done")
+    if "end_of_response" in events and _kind(at.tree) == "websocket":
+        yield Problem(at("on"), "only an HTTP request has an end_of_response")
+    says = any(isinstance(rule, dict) and rule.get("event") == "done" for rule in _rules(at.tree))
+    if events == ["message"] and not says and at.part.get("has") is None and at.part.get("match") is None:
+        yield Problem(at("on"), "no message means done: give has or match here, or a rule with event: done")
 
 
-def _media(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
-    kind, frame = part.get("kind"), part.get("frame", "binary")
+def _media(at: _At) -> Iterator[Problem]:
+    kind, frame = at.part.get("kind"), at.part.get("frame", "binary")
     for key in _MEDIA_ONLY.get("frames" if kind == "audio" else "audio", ()) if kind in _MEDIA_ONLY else ():
-        if key in part:
-            yield Problem((*place, key), f"has no meaning for {kind}")
+        if key in at.part:
+            yield Problem(at(key), f"has no meaning for {kind}")
     if kind == "audio":
-        yield from _chunks(part, place, tree)
-    fps = part.get("fps")
+        yield from _chunks(at)
+    fps = at.part.get("fps")
     if isinstance(fps, int | float) and fps <= 0:
-        yield Problem((*place, "fps"), "must be above 0, or clip for the clip's own rate")
-    if frame == "text" and part.get("message") is None:
-        yield Problem(place, f"text frames need a message that holds {{{PAYLOAD}}}")
-    if frame == "text" and _kind(tree) == "http":
-        yield Problem((*place, "frame"), "an HTTP body has no text frames; allowed here: binary")
+        yield Problem(at("fps"), "must be above 0, or clip for the clip's own rate")
+    if frame == "text" and at.part.get("message") is None:
+        yield Problem(at(), f"text frames need a message that holds {{{PAYLOAD}}}")
+    if frame == "text" and _kind(at.tree) == "http":
+        yield Problem(at("frame"), "an HTTP body has no text frames; allowed here: binary")
     for key in ("message", "first", "last", "base64_prefix"):
-        if frame == "binary" and part.get(key):
-            yield Problem((*place, key), "only text frames have it; say frame: text")
+        if frame == "binary" and at.part.get(key):
+            yield Problem(at(key), "only text frames have it; say frame: text")
 
 
-def _chunks(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
-    chunk_ms, chunk_bytes = part.get("chunk_ms"), part.get("chunk_bytes")
+def _chunks(at: _At) -> Iterator[Problem]:
+    chunk_ms, chunk_bytes = at.part.get("chunk_ms"), at.part.get("chunk_bytes")
     if (chunk_ms is None) == (chunk_bytes is None):
-        yield Problem(place, "audio needs either chunk_ms or chunk_bytes")
-    size = {"s16le": 2, "f32le": 4}.get(str(part.get("format", "s16le")), 1)
-    rate_hz = part.get("rate_hz", 16_000)
+        yield Problem(at(), "audio needs either chunk_ms or chunk_bytes")
+    size = {"s16le": 2, "f32le": 4}.get(str(at.part.get("format", "s16le")), 1)
+    rate_hz = at.part.get("rate_hz", 16_000)
     if isinstance(chunk_bytes, int):
         if chunk_bytes % size:
-            yield Problem((*place, "chunk_bytes"), f"must be a multiple of {size}, the bytes of a sample")
+            yield Problem(at("chunk_bytes"), f"must be a multiple of {size}, the bytes of a sample")
         if isinstance(rate_hz, int) and rate_hz > 0:
             chunk_ms = chunk_bytes / size / rate_hz * 1000
     if isinstance(chunk_ms, int | float) and isinstance(rate_hz, int) and 0 < chunk_ms * rate_hz < 500:
-        yield Problem((*place, "chunk_ms"), f"is less than one sample at {rate_hz} Hz")
-    pace, given = _part(tree, "pace"), (*place, "chunk_ms" if chunk_bytes is None else "chunk_bytes")
+        yield Problem(at("chunk_ms"), f"is less than one sample at {rate_hz} Hz")
+    pace, given = _part(at.tree, "pace"), at("chunk_ms" if chunk_bytes is None else "chunk_bytes")
     gap_s = pace.get("gap_s_max")
     least, most = pace.get("chunk_ms_min"), pace.get("chunk_ms_max")
     if _above(least, chunk_ms):
@@ -364,42 +342,42 @@ def _chunks(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
         yield Problem(given, f"a chunk of {chunk_ms:g} ms leaves gaps of more than pace.gap_s_max, {gap_s:g} s")
 
 
-def _pace(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
+def _pace(at: _At) -> Iterator[Problem]:
     for key, wrong in (("realtime_factor_min", 1), ("realtime_factor_max", -1)):
-        factor = part.get(key)
+        factor = at.part.get(key)
         if isinstance(factor, int | float) and (factor - 1) * wrong > 0:
-            yield Problem((*place, key), "media is sent in real time, a factor of 1, which this does not allow")
+            yield Problem(at(key), "media is sent in real time, a factor of 1, which this does not allow")
 
 
-def _receive(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
-    framing, nested = part.get("framing", "message"), part.get("nested")
-    if framing == "message" and _kind(tree) == "http":
-        yield Problem((*place, "framing"), "an HTTP body must be cut into messages; allowed here: lines, sse, auto")
-    if framing != "message" and _kind(tree) == "websocket":
-        yield Problem((*place, "framing"), "WebSocket messages are whole already; allowed here: message")
-    if (part.get("decode") == "nested") != (nested is not None):
-        yield Problem((*place, "nested"), "decode: nested and the name of the nested field need each other")
+def _receive(at: _At) -> Iterator[Problem]:
+    framing, nested = at.part.get("framing", "message"), at.part.get("nested")
+    if framing == "message" and _kind(at.tree) == "http":
+        yield Problem(at("framing"), "an HTTP body must be cut into messages; allowed here: lines, sse, auto")
+    if framing != "message" and _kind(at.tree) == "websocket":
+        yield Problem(at("framing"), "WebSocket messages are whole already; allowed here: message")
+    if (at.part.get("decode") == "nested") != (nested is not None):
+        yield Problem(at("nested"), "decode: nested and the name of the nested field need each other")
     if isinstance(nested, str) and not re.fullmatch(r"[\w-]+(\.[\w-]+)*", nested):
-        yield Problem((*place, "nested"), "must be a field's name, or several with dots between")
-    if part.get("clock") is not None:
-        yield Problem((*place, "clock"), "the service's media clock is not recorded yet: leave it out")
+        yield Problem(at("nested"), "must be a field's name, or several with dots between")
+    if at.part.get("clock") is not None:
+        yield Problem(at("clock"), "the service's media clock is not recorded yet: leave it out")
 
 
-def _rule(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
-    channels, channel = _channels(tree), part.get("channel")
-    if not {"text", "event", "outcome"} & part.keys():
-        yield Problem(place, "says nothing about the messages that fit: give text, event or outcome")
-    if "where" in part and "each" not in part:
-        yield Problem((*place, "where"), "chooses among the elements of a list: give each (or a filter in `items`)")
-    if "detail" in part and "outcome" not in part:
-        yield Problem((*place, "detail"), "belongs to an outcome")
-    if "text" not in part:
-        if "channel" in part:
-            yield Problem((*place, "channel"), "belongs to a text rule; this rule has no text")
+def _rule(at: _At) -> Iterator[Problem]:
+    channels, channel = _channels(at.tree), at.part.get("channel")
+    if not {"text", "event", "outcome"} & at.part.keys():
+        yield Problem(at(), "says nothing about the messages that fit: give text, event or outcome")
+    if "where" in at.part and "each" not in at.part:
+        yield Problem(at("where"), "chooses among the elements of a list: give each (or a filter in `items`)")
+    if "detail" in at.part and "outcome" not in at.part:
+        yield Problem(at("detail"), "belongs to an outcome")
+    if "text" not in at.part:
+        if "channel" in at.part:
+            yield Problem(at("channel"), "belongs to a text rule; this rule has no text")
     elif channel is None and len(channels) > 1:
-        yield Problem(place, f"must name its channel; declared: {_listed(channels)}")
+        yield Problem(at(), f"must name its channel; declared: {_listed(channels)}")
     elif isinstance(channel, str):
-        yield from _channel_name(channel, (*place, "channel"), tree)
+        yield from _channel_name(channel, at("channel"), at.tree)
 
 
 def _channel_name(channel: str, place: Place, tree: Raw) -> Iterator[Problem]:
@@ -415,44 +393,44 @@ def _channel_name(channel: str, place: Place, tree: Raw) -> Iterator[Problem]:
             yield from _selector(name, place)
 
 
-def _text(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
-    model = part.get("model")
+def _text(at: _At) -> Iterator[Problem]:
+    model = at.part.get("model")
     if not isinstance(model, str) or model not in _MODELS:
         return
     needs, takes = _MODELS[model]
     for one_of in needs:
-        if not any(part.get(key) is not None for key in one_of):
-            yield Problem(place, f"model {model} needs {' or '.join(one_of)}")
+        if not any(at.part.get(key) is not None for key in one_of):
+            yield Problem(at(), f"model {model} needs {' or '.join(one_of)}")
     allowed = {*sum(needs, ()), *takes, *_EVERY_MODEL}
-    for key in part:
+    for key in at.part:
         if key in schema.TextRule.model_fields and key not in allowed:
-            yield Problem((*place, key), f"model {model} does not take it; allowed here: {', '.join(sorted(allowed))}")
-    if part.get("min_confidence") is not None and part.get("confidence") is None:
-        yield Problem((*place, "min_confidence"), "needs confidence, a selector")
+            yield Problem(at(key), f"model {model} does not take it; allowed here: {', '.join(sorted(allowed))}")
+    if at.part.get("min_confidence") is not None and at.part.get("confidence") is None:
+        yield Problem(at("min_confidence"), "needs confidence, a selector")
     if model == "edit":
-        yield from _edit(part, place)
+        yield from _edit(at)
 
 
-def _edit(part: Raw, place: Place) -> Iterator[Problem]:
-    ranged = [key for key in ("key", "from_key", "to_key") if part.get(key) is not None]
-    if ranged and (len(ranged) < 3 or part.get("delete") is not None):
-        yield Problem(place, "model edit takes either delete, or key, from_key and to_key together")
+def _edit(at: _At) -> Iterator[Problem]:
+    ranged = [key for key in ("key", "from_key", "to_key") if at.part.get(key) is not None]
+    if ranged and (len(ranged) < 3 or at.part.get("delete") is not None):
+        yield Problem(at(), "model edit takes either delete, or key, from_key and to_key together")
 
 
-def _never_final(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
-    if (part.get("rule") == "promote_on_quiet") != (part.get("quiet_s") is not None):
-        yield Problem((*place, "quiet_s"), "belongs to rule: promote_on_quiet, which needs it")
+def _never_final(at: _At) -> Iterator[Problem]:
+    if (at.part.get("rule") == "promote_on_quiet") != (at.part.get("quiet_s") is not None):
+        yield Problem(at("quiet_s"), "belongs to rule: promote_on_quiet, which needs it")
 
 
-def _status(part: Raw, place: Place, tree: Raw) -> Iterator[Problem]:
-    if not part.get("status") and not part.get("close_code"):
-        yield Problem(place, "names no status and no close_code, so that it could never fit")
-    reason = part.get("reason")
+def _status(at: _At) -> Iterator[Problem]:
+    if not at.part.get("status") and not at.part.get("close_code"):
+        yield Problem(at(), "names no status and no close_code, so that it could never fit")
+    reason = at.part.get("reason")
     if isinstance(reason, str):
         try:
             re.compile(reason)
         except re.error as error:
-            yield Problem((*place, "reason"), f"is no regular expression: {error}")
+            yield Problem(at("reason"), f"is no regular expression: {error}")
 
 
 _FIELDS_EVERYWHERE: Final = frozenset({"session.id", "session.uuid", "time.unix", "time.unix_ms", "host", "port"})
