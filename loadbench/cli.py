@@ -5,7 +5,11 @@ target; 3 the tester's verdict is INVALID; 1 an SLO is not met; 0 pass.
 """
 
 import asyncio
+import contextlib
+import dataclasses
+import inspect
 import json
+import re
 import sys
 import time
 import tomllib
@@ -52,6 +56,9 @@ def _complain(error: Exception) -> int:
     usage = getattr(error, "format_message", None)
     if problems is None and usage is None:
         raise error
+    if usage is not None and getattr(error, "ctx", None) and usage().startswith("Usage:"):
+        print(usage())
+        return 2
     lines = problems if problems is not None else [usage() + " (loadbench COMMAND --help shows the flags)"]
     count = len(lines)
     head = "loadbench: " if count == 1 else f"loadbench: {count} problems:\n  "
@@ -69,7 +76,7 @@ def about(version: Annotated[bool, typer.Option("--version", help="print the ver
 
 @app.command()
 def run(
-    plan: Annotated[Path | None, typer.Argument(metavar="[PLAN.toml]", help="the plan; flags go before it")] = None,
+    plan: Annotated[Path | None, typer.Argument(metavar="[PLAN.toml]", help="the plan; flags override it")] = None,
     url: Annotated[Text, typer.Option(help="the service, for instance ws://127.0.0.1:2700")] = None,
     profile: Annotated[Text, typer.Option(help="how it speaks: a shipped name or a file")] = None,
     corpus: Annotated[Text, typer.Option(help="a manifest, or a folder with one")] = None,
@@ -138,6 +145,156 @@ def execute(plan: plans.Plan, out: Path | None, *, dry: bool, allow_exec: bool, 
     if result.exit_code == 4:
         print(f"loadbench: no session reached the target: {result.note}", file=sys.stderr)
     return result.exit_code
+
+
+@app.command()
+def report(
+    bundle: Annotated[Path, typer.Argument(help="the folder of a run, finished or not")],
+    as_json: Annotated[bool, typer.Option("--json", help="print the summary as JSON")] = False,
+) -> None:
+    """Make the derived files of a bundle again, and print its summary; a killed run is marked incomplete."""
+    from loadbench.report import derive, terminal
+
+    derived = derive.derive(bundle)
+    shown = json.dumps(derived.summary, indent=2, ensure_ascii=False) if as_json else ""
+    print(shown or terminal.render(derived.summary, derived.scores) + f"\n\nreport   {bundle / 'report.html'}")
+
+
+@app.command()
+def score(bundle: Annotated[Path, typer.Argument(help="the folder of a run")]) -> None:
+    """Score what the service said against the references, and print the scores as JSON."""
+    from loadbench.report import derive
+
+    print(json.dumps(derive.derive(bundle).scores, indent=2, ensure_ascii=False))
+
+
+@corpus_app.command("check")
+def corpus_check(
+    path: Annotated[Path, typer.Argument(help="a manifest, or a folder with one")],
+    media: Annotated[bool, typer.Option(help="open the media and compare them with what is declared")] = True,
+) -> None:
+    """Read a corpus, say all that is wrong with it, and count what it holds. Exit code 2 where there are problems."""
+    from loadbench.corpus import manifest
+    from loadbench.media import check
+
+    found = check.check(path) if media else manifest.check(path)
+    print(found.text())
+    sys.exit(2 if found.problems else 0)
+
+
+@corpus_app.command("prepare")
+def corpus_prepare(
+    path: Annotated[Path, typer.Argument(help="a manifest, or a folder with one")],
+    profile: Annotated[str, typer.Option(help="for which profile")],
+    cache: Annotated[Path | None, typer.Option(help="where; the run then needs media.cache set to it")] = None,
+) -> None:
+    """Encode a corpus for a profile beforehand, so that a run, or a small device, only has to stream."""
+    from loadbench.corpus import manifest
+    from loadbench.media import prepare
+    from loadbench.session import load
+    from loadbench.watch.terminal import encoding
+
+    spoken = load.load_profile(profile)
+    tail_s = sum(step.silence_s or 0.0 for step in spoken.end)
+    clips, folder = manifest.read(path), cache or prepare.default_cache()
+    with encoding(quiet=False) as progress:
+        done = prepare.prepare(clips, load.media_form(spoken.media), folder, progress, tail_silence_s=tail_s)
+    print(f"{len(done)} clips are ready for {spoken.name} in {folder}")
+
+
+@profile_app.command("list")
+def profile_list() -> None:
+    """The profiles that are shipped."""
+    from loadbench.session import load
+
+    for name in sorted(load.shipped()):
+        print(f"{name:22}{load.load_profile(name).about}")
+
+
+@profile_app.command("show")
+def profile_show(name: Annotated[str, typer.Argument(help="a shipped name or a file")]) -> None:
+    """Print a profile's source, to start one's own from."""
+    from loadbench.session import load
+
+    load.load_profile(name)
+    print(load.shipped().get(name, Path(name)).read_text("utf-8"), end="")
+
+
+@profile_app.command("check")
+def profile_check(file: Annotated[str, typer.Argument(help="a profile file, or a shipped name")]) -> None:
+    """Read a profile and say all that is wrong with it, with lines. Exit code 2 where there are problems."""
+    from loadbench.session import load
+
+    profile = load.load_profile(file)
+    print(f"{profile.name}: good; speaks {profile.transport.kind}, headline channel {profile.headline}")
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="folder for the bundles")] = Path("runs/demo"),
+) -> None:
+    """Stream the embedded corpus to a real recogniser at 1, 4 and 8 users, all on this machine."""
+    from loadbench import demo as door
+
+    sys.exit(door.demo(out))
+
+
+def _simulate(**given: Any) -> None:
+    """Serve a service whose delays are known, or a real recogniser, on loopback until Ctrl-C."""
+    from loadbench.simulator import serve
+    from loadbench.simulator.options import Options
+
+    chosen = {name: _value(name, value) for name, value in given.items() if value is not None}
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(serve.serve(Options(**chosen), ready=lambda url: print(f"listening on {url}", flush=True)))
+
+
+def _value(name: str, text: Any) -> Any:
+    """Spans as `0,1.5`: two options hold several numbers."""
+    if name not in {"finals_s", "freeze_s"}:
+        return text
+    try:
+        return tuple(float(part) if part else None for part in str(text).split(","))
+    except ValueError:
+        raise plans.PlanError(
+            [f"--{name.removesuffix('_s')} is numbers of seconds with commas, not {text!r}"]
+        ) from None
+
+
+_FLAG_KINDS: dict[Any, Any] = {
+    bool: bool | None,
+    int: int | None,
+    int | None: int | None,
+    float: float | None,
+    float | None: float | None,
+    Path | None: Path | None,
+}
+
+
+def _simulate_command() -> None:
+    """`simulate` takes each field of the simulator's options as a flag; its help is the field's line there."""
+    from loadbench.simulator.options import Options
+
+    lines = dict(re.findall(r"^    (\w+)(?:, port)?\s{2,}(\S.*)$", Options.__doc__ or "", re.MULTILINE))
+    names = {field.name for field in dataclasses.fields(Options)}
+    parameters = []
+    for field in dataclasses.fields(Options):
+        short = field.name.removesuffix("_s")
+        flag = "--" + (field.name if short != field.name and short in names else short).replace("_", "-")
+        text = lines.get(field.name, "")
+        kind = _FLAG_KINDS.get(field.type, str | None)
+        option = typer.Option(f"{flag}/--no-{flag[2:]}" if kind == bool | None else flag, help=text)
+        parameters.append(
+            inspect.Parameter(
+                field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, option]
+            )
+        )
+    _simulate.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    _simulate.__annotations__ = {item.name: item.annotation for item in parameters}
+    app.command("simulate")(_simulate)
+
+
+_simulate_command()
 
 
 def _headers(lines: list[str]) -> dict[str, Any]:
