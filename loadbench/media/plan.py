@@ -8,7 +8,8 @@ unfinished and is made again.
 """
 
 import mmap
-from collections.abc import Iterable
+from array import array
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Self
 
@@ -25,6 +26,7 @@ class ChunkPlan:
         self.offset: NDArray[np.int64] = index[:, 2]
         self.duration_ns = int(index[-1, 0])
         self.tracks = int(index[-1, 1])
+        self._cuts = array("q", self.offset.tolist())  # asked for once a chunk: indexing numpy costs five times as much
         self._payload = payload
 
     def __len__(self) -> int:
@@ -32,7 +34,7 @@ class ChunkPlan:
 
     def wire(self, i: int) -> memoryview:
         """The bytes of chunk `i`, shared and not to be written to."""
-        return self._payload[self.offset[i] : self.offset[i + 1]]
+        return self._payload[self._cuts[i] : self._cuts[i + 1]]
 
     @property
     def size(self) -> int:
@@ -49,8 +51,17 @@ class ChunkPlan:
             return cls(index, memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
 
     @classmethod
-    def write(cls, folder: Path, chunks: Iterable[tuple[int, int, bytes]], duration_ns: int, tracks: int = 1) -> Self:
-        """Write chunks of (due_ns, track, bytes) as they come, and map the result. Due times must not fall."""
+    def write(
+        cls,
+        folder: Path,
+        chunks: Iterable[tuple[int, int, bytes]],
+        duration_ns: int | Callable[[], int],
+        tracks: int = 1,
+    ) -> Self:
+        """Write chunks of (due_ns, track, bytes) as they come, and map the result. Due times must not fall.
+
+        A duration that is known only after the last chunk is given as a function.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         rows: list[tuple[int, int, int]] = []
         offset = 0
@@ -60,7 +71,7 @@ class ChunkPlan:
                     raise ValueError(f"due times fall: {rows[-1][0]} then {due_ns}")
                 rows.append((due_ns, track, offset))
                 offset += file.write(data)
-        rows.append((duration_ns, tracks, offset))
+        rows.append((duration_ns if isinstance(duration_ns, int) else duration_ns(), tracks, offset))
         partial = folder / "index.part.npy"
         np.save(partial, np.array(rows, dtype=np.int64).reshape(-1, 3))
         partial.rename(folder / "index.npy")
