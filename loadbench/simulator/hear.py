@@ -1,0 +1,233 @@
+"""What a client says, told apart by the profile: opening, media, end marks, keep-alive. The rest is a violation."""
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from loadbench.session.profile import Profile, SendPart
+from loadbench.session.template import compile_text
+
+SENDS = {"send_json", "send_text", "send_binary", "send_base64"}
+Frame = Literal["text", "binary", "body"]  # "body": a piece of an HTTP body, which has no frame type
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """One message of a client. `ms` is the media time that it bore; `last`: nothing more is to come.
+
+    A violation is what the profile does not allow; the message is then taken as a real service would take it.
+    """
+
+    kind: Literal["open", "media", "end", "other", "unknown"]
+    payload: bytes = b""
+    ms: float | None = None
+    last: bool = False
+    violation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One message that a profile sends: the frame it must come in, and what it must look like."""
+
+    name: str
+    frame: Literal["text", "binary"]
+    fits: Callable[[bytes], bool]
+
+
+class Grammar:
+    """All that a client may say; made once for a profile."""
+
+    def __init__(self, profile: Profile) -> None:
+        part = profile.media
+        self.opening = [None if step.wait else _shape("opening message", step) for step in profile.open]
+        self.endings = [_shape("end mark", step) for step in _sends(profile)]
+        self.others = [_shape("farewell", step) for step in profile.end if step.model_fields_set & SENDS]
+        self.others += [_shape("keep-alive", profile.keepalive)] if profile.keepalive else []
+        self.text_media = part.frame == "text"
+        self.prefix = part.base64_prefix
+        given = [template for template in (part.message, part.first, part.last) if template is not None]
+        self.media = [Wrapped(template, template == part.last and part.last != part.message) for template in given]
+        self.marked = bool(self.endings) or any(step.end_body for step in profile.end) or part.last is not None
+
+
+class Wrapped:
+    """A media message in JSON: what it must look like, and where its payload and its time stand."""
+
+    def __init__(self, template: Any, last: bool) -> None:
+        self.last = last
+        self.fits = pattern(template)
+        self._payload = _find(template, "media.base64")
+        self._ms = _find(template, "media.ms")
+
+    def read(self, message: Any, prefix: str) -> tuple[bytes, float | None]:
+        """The payload, decoded, and the media time where there is one. Raises ValueError for what is no base64."""
+        text = _at(message, self._payload) if self._payload is not None else ""
+        payload = base64.b64decode(str(text).removeprefix(prefix), validate=True)
+        return payload, float(_at(message, self._ms)) if self._ms is not None else None
+
+
+class Ear:
+    """Follows one session through its opening, its media and its end."""
+
+    def __init__(self, grammar: Grammar) -> None:
+        self._grammar = grammar
+        self._at = 0
+        self._ended = 0
+
+    def owed(self) -> int | None:
+        """The opening step that is the service's turn now, and is done with this call; None: the client's."""
+        steps = self._grammar.opening
+        if self._at < len(steps) and steps[self._at] is None:
+            self._at += 1
+            return self._at - 1
+        return None
+
+    @property
+    def opened(self) -> bool:
+        """Whether the opening script is over."""
+        return self._at >= len(self._grammar.opening)
+
+    def again(self) -> None:
+        """Another utterance on the same connection."""
+        self._ended = 0
+
+    def hear(self, frame: Frame, data: bytes) -> Heard:
+        """What this message is."""
+        expected = self._grammar.opening[self._at] if not self.opened else None
+        if expected is not None and _right(expected, frame) and expected.fits(data):
+            self._at += 1
+            return Heard("open")
+        early = "" if self.opened else "before the opening was over"
+        ending = self._ending(frame, data)
+        if ending is not None:
+            return ending
+        media = self._media(frame, data)
+        if media is not None:
+            return _noted(media, early)
+        for shape in self._grammar.others:
+            if shape.fits(data):
+                return Heard("other", violation="" if _right(shape, frame) else f"the {shape.name} came as {frame}")
+        return Heard("unknown", violation=f"unknown {frame} message {data[:80]!r}")
+
+    def _ending(self, frame: Frame, data: bytes) -> Heard | None:
+        for place, shape in enumerate(self._grammar.endings):
+            if not shape.fits(data):
+                continue
+            if _right(shape, frame):
+                self._ended = max(self._ended, place + 1)
+                return Heard("end", last=self._ended == len(self._grammar.endings))
+            wrong = f"the end mark came as {frame} and must be {shape.frame}"
+            taken = frame == "binary" and not self._grammar.text_media
+            return Heard("media" if taken else "unknown", payload=data if taken else b"", violation=wrong)
+        return None
+
+    def _media(self, frame: Frame, data: bytes) -> Heard | None:
+        if not self._grammar.text_media:
+            return Heard("media", payload=data) if frame != "text" else None
+        message = _json(data) if frame != "binary" else None
+        for wrapped in self._grammar.media:
+            if message is not None and wrapped.fits(message):
+                try:
+                    payload, ms = wrapped.read(message, self._grammar.prefix)
+                except (ValueError, binascii.Error) as error:
+                    return Heard("unknown", violation=f"media that cannot be decoded: {error}")
+                return Heard("media", payload=payload, ms=ms, last=wrapped.last)
+        return None
+
+
+def pattern(template: Any) -> Callable[[Any], bool]:
+    """Whether a decoded message is one of `template`: constants must be equal, templated leaves may be anything."""
+    if isinstance(template, dict):
+        inside = {key: pattern(value) for key, value in template.items()}
+        return lambda value: (
+            isinstance(value, dict)
+            and value.keys() == inside.keys()
+            and all(fits(value[key]) for key, fits in inside.items())
+        )
+    if isinstance(template, list):
+        items = [pattern(value) for value in template]
+        return lambda value: (
+            isinstance(value, list)
+            and len(value) == len(items)
+            and all(fits(at) for fits, at in zip(items, value, strict=True))
+        )
+    if isinstance(template, str):
+        regex = _regex(template)
+        return lambda value: isinstance(value, str | int | float) and regex.fullmatch(str(value)) is not None
+    return lambda value: bool(value == template)
+
+
+def strangers(profile: Profile, query: Iterable[str]) -> list[str]:
+    """Query keys that the profile does not know, in words."""
+    known = {name for name, _ in profile.transport.query}
+    known |= set(re.findall(r"[?&]([^=&#]+)=", profile.transport.url or ""))
+    return [f"unknown query key {name}" for name in dict.fromkeys(query) if name not in known]
+
+
+def _sends(profile: Profile) -> list[SendPart]:
+    """The end marks: what is sent before the client waits for the end. What it sends after that is a farewell."""
+    done = next((at for at, step in enumerate(profile.end) if step.done), len(profile.end))
+    return [step for step in profile.end[:done] if step.model_fields_set & SENDS]
+
+
+def _shape(name: str, step: SendPart) -> Shape:
+    given = step.model_fields_set
+    if "send_json" in given:
+        fits = pattern(step.send_json)
+        return Shape(name, "text", lambda data: (message := _json(data)) is not None and fits(message))
+    if "send_text" in given:
+        words = _regex(step.send_text or "")
+        return Shape(name, "text", lambda data: words.fullmatch(data.decode("utf-8", "replace")) is not None)
+    if "send_binary" in given:
+        raw = _regex(step.send_binary or "")
+        return Shape(name, "binary", lambda data: raw.fullmatch(data.decode("utf-8", "replace")) is not None)
+    exact = base64.b64decode(step.send_base64 or "")
+    return Shape(name, "binary", lambda data: data == exact)
+
+
+def _right(shape: Shape, frame: Frame) -> bool:
+    return frame in ("body", shape.frame)
+
+
+def _noted(heard: Heard, violation: str) -> Heard:
+    return Heard(heard.kind, heard.payload, heard.ms, heard.last, f"media {violation}") if violation else heard
+
+
+def _regex(template: str) -> re.Pattern[str]:
+    """A regular expression for all that a template can become."""
+    parts = compile_text(template).parts
+    return re.compile("".join(re.escape(part) if isinstance(part, str) else ".*" for part in parts), re.DOTALL)
+
+
+def _find(template: Any, name: str) -> list[str | int] | None:
+    """The way to the leaf that holds a placeholder."""
+    items: Iterable[tuple[str | int, Any]] = ()
+    if isinstance(template, dict):
+        items = template.items()
+    elif isinstance(template, list):
+        items = enumerate(template)
+    elif isinstance(template, str) and f"{{{name}}}" in template:
+        return []
+    for key, value in items:
+        way = _find(value, name)
+        if way is not None:
+            return [key, *way]
+    return None
+
+
+def _at(message: Any, way: list[str | int]) -> Any:
+    for step in way:
+        message = message[step]
+    return message
+
+
+def _json(data: bytes) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        return None
