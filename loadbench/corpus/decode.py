@@ -118,7 +118,6 @@ def video_frames(path: Path, fps: Fraction | None, notes: list[str]) -> Iterator
     Raises MediaError where there is no picture, or no rate to go by.
     """
     with opened(path, "video") as (container, stream):
-        stream.thread_type = "AUTO"
         rate = fps or stream.average_rate
         first: Fraction | None = None
         at, end = Fraction(0), Fraction(0)
@@ -141,7 +140,7 @@ def video_frames(path: Path, fps: Fraction | None, notes: list[str]) -> Iterator
         if stream.duration:
             start = Fraction(stream.start_time or 0) * stream.time_base
             announced_s = start + Fraction(stream.duration) * stream.time_base - first
-            _compare_times(path, "", announced_s, end, notes)
+            _compare_times(path, container.format.name, announced_s, end, notes)
 
 
 def _until(at: Fraction, first: Fraction, frame: VideoFrame, stream: Any, rate: Fraction | None) -> Fraction:
