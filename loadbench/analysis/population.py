@@ -46,6 +46,11 @@ class Population:
         return len(self._cut)
 
     @property
+    def applies(self) -> bool:
+        """Whether any utterance had the events of this metric; else all there is to say is how many failed."""
+        return bool(self._finished or self._open or self._cut)
+
+    @property
     def negative(self) -> int:
         """How many values of finished utterances are below zero: what they wait for came early."""
         return sum(1 for span in self._finished if span < 0)
@@ -78,10 +83,11 @@ class Responses:
     `channels` are those that the profile names: an utterance that said nothing on one of them counts there as well.
     """
 
-    def __init__(self, channels: Iterable[str]) -> None:
+    def __init__(self, channels: Iterable[str], metrics: Iterable[str] = METRICS) -> None:
         self.utterances = 0
+        self.metrics = tuple(metrics)
         self.premature = dict.fromkeys(channels, 0)
-        self._populations = {name: {metric: Population() for metric in METRICS} for name in self.premature}
+        self._populations = {name: self._empty() for name in self.premature}
 
     def add(self, record: SessionRecord) -> None:
         """Count all utterances of a session; one that ended before its first utterance counts as one."""
@@ -98,8 +104,9 @@ class Responses:
         for name in self._populations.keys() | utterance.channels.keys():
             channel = utterance.channels.get(name)
             populations = self._of(name)
-            for metric, seen in observations(utterance, record, channel).items():
-                populations[metric].add(seen, finished=finished)
+            seen = observations(utterance, record, channel)
+            for metric in self.metrics:
+                populations[metric].add(seen[metric], finished=finished)
             if channel is not None:
                 self.premature[name] += premature(utterance, channel)
 
@@ -115,5 +122,8 @@ class Responses:
     def _of(self, name: str) -> dict[str, Population]:
         if name not in self._populations:
             self.premature[name] = 0
-            self._populations[name] = {metric: Population() for metric in METRICS}
+            self._populations[name] = self._empty()
         return self._populations[name]
+
+    def _empty(self) -> dict[str, Population]:
+        return {metric: Population() for metric in self.metrics}

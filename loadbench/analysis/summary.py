@@ -1,0 +1,259 @@
+"""The summary of a bundle: every number of a run as plain data, a pure function of its raw files.
+
+`sessions` counts all windows; everything else about the service counts sessions of the window `measure` only.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from loadbench.analysis.judge import Judge, Quality
+from loadbench.analysis.population import Population, Responses
+from loadbench.analysis.quantile import STATS, Durations
+from loadbench.analysis.response import METRICS, connecting, readying
+from loadbench.results.bundle import Bundle
+from loadbench.results.record import Message, SessionRecord, Utterance
+from loadbench.results.run import RunHeader
+from loadbench.results.slo import Verdict
+from loadbench.results.tick import Tick
+
+SCHEMA_VERSION: Final = 1
+CLUMP_NS: Final = 2_000_000  # messages closer than this came in one piece: something on the way held them back
+SHORT: Final = ("p50", "p95")
+SURVIVORS: Final = 2.0  # times the finished p95, at which the started p95 tells a different story
+EXAMPLES: Final = 3  # distinct causes kept for each outcome
+ANNOTATED: Final = ("onset", "activity end")
+
+
+def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
+    """The summary, with keys as published. `quality` has what scoring found, for objectives on wer and score."""
+    header = bundle.header
+    judge, facts = Judge(header), _Facts(header)
+    for event in bundle.sessions():
+        judge.add(event)
+        if isinstance(event, SessionRecord):
+            facts.add(event)
+    for tick in bundle.ticks():
+        judge.add(tick)
+        facts.add_tick(tick)
+    clumping = _clumping(bundle.messages())
+    measured, totals, verdict = judge.responses(), judge.totals(), judge.verdict()
+    found = {
+        "schema_version": SCHEMA_VERSION,
+        "complete": bundle.complete,
+        "run": _run(bundle, facts),
+        "verdict": verdict,
+        "sessions": totals,
+        "windows": {name: tally.totals() for name, tally in judge.windows.items()},
+        "headline": _headline(header, measured, facts),
+        "survivor_warning": _survivors(totals, measured.of(header.headline_channel, header.headline_metric)),
+        "response": _responses(measured, tuple(STATS)),
+        "premature": measured.premature,
+        "utterances": measured.utterances,
+        "connection": {name: spans.summary() for name, spans in facts.connection.items()},
+        "lateness": _lateness(verdict, facts),
+        "users": facts.users,
+        "stages": {stage: _responses(judge.responses(stage), SHORT) for stage in judge.stages},
+        "clips": {clip: _clip(responses) for clip, responses in facts.clips.items()},
+        "volume": facts.volume,
+        "messages": facts.messages,
+        "acks": facts.messages.get("ack", 0),
+        "clumping": clumping,
+        "causes": facts.causes,
+        "warnings": facts.warnings,
+        "slo": judge.slo(quality),
+        "problems": bundle.problems,
+    }
+    plain: dict[str, Any] = msgspec.to_builtins(found, order="sorted")
+    return plain
+
+
+def encode(summary: dict[str, Any]) -> bytes:
+    """`summary.json`: the same bytes for the same summary."""
+    return msgspec.json.format(msgspec.json.encode(summary, order="sorted"), indent=2) + b"\n"
+
+
+class _Facts:
+    """What the summary tells beside the judge: counts and spans of the measured sessions."""
+
+    def __init__(self, header: RunHeader) -> None:
+        self.connection = {"tcp": Durations(), "connect": Durations(), "ready": Durations()}
+        self.messages: Counter[str] = Counter()
+        self.volume: Counter[str] = Counter()
+        self.warnings: Counter[str] = Counter()
+        self.done_rules: Counter[str] = Counter()
+        self.finality: Counter[str] = Counter()
+        self.causes: dict[str, dict[str, Any]] = {}
+        self.clips: dict[str, Responses] = {}
+        self.users = {"target_max": 0, "active_max": 0}
+        self.blocked = {"sessions": 0, "sum_s": 0.0, "unsent_max_bytes": 0}
+        self.chunk_max_ms: float | None = None
+        self.span_ns: tuple[int, int] | None = None
+        self._header = header
+
+    def add(self, record: SessionRecord) -> None:
+        """Count a session; one of the warm-up only stretches the run."""
+        first, last = self.span_ns or (record.begun_ns, record.ended_ns)
+        self.span_ns = min(first, record.begun_ns), max(last, record.ended_ns)
+        if record.window != "measure":
+            return
+        self._connected(record)
+        self._sent(record)
+        self.messages.update(record.messages)
+        self.warnings.update(record.warnings)
+        if record.outcome != "ok":
+            self._blame(record)
+        for utterance in record.utterances:
+            self._answered(utterance, record)
+
+    def add_tick(self, tick: Tick) -> None:
+        """Users are the most of any second, of all workers' seconds one by one."""
+        self.users["target_max"] = max(self.users["target_max"], tick.users_target)
+        self.users["active_max"] = max(self.users["active_max"], tick.active)
+
+    def _connected(self, record: SessionRecord) -> None:
+        for spans in connecting(record):
+            self.connection["tcp"].add_ns(spans["tcp"])
+            self.connection["connect"].add_ns(spans["opened"])
+        self.connection["ready"].add_ns(readying(record))
+
+    def _sent(self, record: SessionRecord) -> None:
+        late = record.lateness
+        self.volume.update(
+            sessions=1,
+            connections=len(record.connections),
+            bytes_sent=record.bytes_sent,
+            bytes_received=record.bytes_received,
+            media_bytes=sum(utterance.media_bytes for utterance in record.utterances),
+            chunks_planned=sum(utterance.chunks_planned for utterance in record.utterances),
+            chunks_sent=sum(utterance.chunks_sent for utterance in record.utterances),
+            chunks_dropped=sum(utterance.chunks_dropped for utterance in record.utterances),
+        )
+        self.blocked["sessions"] += late.blocked_ns > 0
+        self.blocked["sum_s"] += late.blocked_ns / 1e9
+        self.blocked["unsent_max_bytes"] = max(self.blocked["unsent_max_bytes"], late.unsent_max_bytes)
+        if late.chunks:
+            self.chunk_max_ms = max(self.chunk_max_ms or 0.0, late.max_ns / 1e6)
+
+    def _blame(self, record: SessionRecord) -> None:
+        entry = self.causes.setdefault(record.outcome, {"side": record.side, "n": 0, "examples": []})
+        entry["n"] += 1
+        if record.cause and record.cause not in entry["examples"] and len(entry["examples"]) < EXAMPLES:
+            entry["examples"].append(record.cause)
+
+    def _answered(self, utterance: Utterance, record: SessionRecord) -> None:
+        header = self._header
+        if utterance.done_rule:
+            self.done_rules[utterance.done_rule] += 1
+        if header.headline_channel in utterance.channels:
+            self.finality[utterance.channels[header.headline_channel].finality] += 1
+        if utterance.clip not in self.clips:
+            metrics = dict.fromkeys(("first_output_from_media", "final_from_source_end", header.headline_metric))
+            self.clips[utterance.clip] = Responses([header.headline_channel, *header.channel_stages], metrics)
+        self.clips[utterance.clip].add_utterance(utterance, record)
+
+
+def _run(bundle: Bundle, facts: _Facts) -> dict[str, Any]:
+    header, done = bundle.header, bundle.done
+    begun_ns, last_ns = facts.span_ns or (header.anchor.monotonic_ns, header.anchor.monotonic_ns)
+    ended_ns = done.ended_ns if done else last_ns
+    return {
+        "run_id": header.run_id,
+        "title": header.title,
+        "begun_at": _calendar(header, begun_ns),
+        "duration_s": (ended_ns - begun_ns) / 1e9,
+        "reason": done.reason if done else None,
+        "exit_code": done.exit_code if done else None,
+        "url": header.plan.get("target", {}).get("url"),
+        "profile": header.profile.get("name"),
+        "profile_checked": header.profile.get("checked"),
+        "corpus": header.corpus,
+        "seed": header.seed,
+        "versions": header.versions,
+        "effective": header.effective,
+    }
+
+
+def _calendar(header: RunHeader, at_ns: int) -> str:
+    wall_ns = header.anchor.wall_ns + at_ns - header.anchor.monotonic_ns
+    return datetime.fromtimestamp(wall_ns // 1_000_000 / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _headline(header: RunHeader, measured: Responses, facts: _Facts) -> dict[str, Any]:
+    """The number that is printed large, with the two events that it lies between and the rules that ended it."""
+    metric = METRICS[header.headline_metric]
+    return {
+        "channel": header.headline_channel,
+        "metric": header.headline_metric,
+        "from": metric.start,
+        "to": metric.stop,
+        "done_rules": facts.done_rules,
+        "finality": facts.finality,
+        **_population(measured.of(header.headline_channel, header.headline_metric), tuple(STATS)),
+    }
+
+
+def _responses(responses: Responses, stats: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """By channel and metric; metrics that need annotations which no clip has are left out."""
+    return {
+        channel: {
+            metric: _population(population, stats)
+            for metric in responses.metrics
+            if (population := responses.of(channel, metric)).applies or METRICS[metric].start not in ANNOTATED
+        }
+        for channel in responses.channels
+    }
+
+
+def _clip(responses: Responses) -> dict[str, Any]:
+    """`n` counts how often the clip was streamed: a target that keeps what it heard answers repeats faster."""
+    return {"n": responses.utterances, "response": _responses(responses, SHORT)}
+
+
+def _population(population: Population, stats: Sequence[str]) -> dict[str, Any]:
+    return {
+        "n": population.n,
+        "mean_s": population.mean_s,
+        "negative": population.negative,
+        "failed": population.failed,
+        "cut": population.cut,
+        "left_out": population.left_out,
+        "finished": population.finished(stats),
+        "started": population.started(stats),
+    }
+
+
+def _lateness(verdict: Verdict, facts: _Facts) -> dict[str, Any]:
+    """Late against the plan is the tester's; time in which the socket would take no more is the far side's."""
+    return {"tester": verdict.figures | {"chunk_max_ms": facts.chunk_max_ms}, "blocked": facts.blocked}
+
+
+def _survivors(totals: dict[str, Any], population: Population) -> str | None:
+    """A sentence where the finished ones tell another story than all that were started; else None."""
+    finished, started = population.finished(("p95",))["p95"], population.started(("p95",))["p95"]
+    if finished.value_s is None or totals["completed_share"] in (None, 1.0):
+        return None
+    share = f"{totals['finished']} of {totals['started']} sessions finished, with a p95 of {finished.value_s:.3f} s"
+    if started.bound == "never":
+        return f"survivors: {share}; over all that were started the p95 is never, because it falls on one that failed"
+    if started.value_s is not None and started.value_s >= SURVIVORS * abs(finished.value_s) > 0:
+        least = "at least " if started.bound == "at_least" else ""
+        return f"survivors: {share}; over all that were started it is {least}{started.value_s:.3f} s"
+    return None
+
+
+def _clumping(messages: Iterable[Message]) -> dict[str, int]:
+    """Messages within 2 ms of the one before in their session, and the longest run of such, counting its first."""
+    last_ns: dict[str, int] = {}
+    runs: dict[str, int] = {}
+    count = close = longest = 0
+    for message in messages:
+        before_ns = last_ns.get(message.session)
+        near = before_ns is not None and message.at_ns - before_ns <= CLUMP_NS
+        runs[message.session] = runs[message.session] + 1 if near else 1
+        last_ns[message.session] = message.at_ns
+        count, close, longest = count + 1, close + near, max(longest, runs[message.session])
+    return {"sessions": len(last_ns), "messages": count, "within_2_ms": close, "longest": longest}

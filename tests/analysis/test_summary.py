@@ -1,0 +1,171 @@
+"""The summary: the published keys, the same bytes each time, and warnings where numbers would mislead."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from loadbench.analysis.summary import encode, summarise
+from loadbench.results.bundle import Bundle, BundleWriter
+from loadbench.results.masks import Masks
+from loadbench.results.record import Lateness, Message, SessionRecord
+from loadbench.results.run import Done
+from loadbench.results.slo import Slo
+from tests.analysis.records import answered, at, header, ns, record, started, tick, unanswered
+
+SLO = (Slo(metric="completed", stat="min_share", limit=0.99), Slo(metric="wer", stat="max", limit=0.4))
+
+
+def bundle(folder: Path, *events, done: bool = True, in_flight: tuple[str, ...] = (), **changes) -> Bundle:
+    writer = BundleWriter(folder / "bundle", header(*SLO, **changes), Masks([]))
+    for name in in_flight:
+        writer.append("sessions", started(name))
+    for event in events:
+        if isinstance(event, SessionRecord):
+            writer.append("sessions", started(event.id, window=event.window, stage=event.stage))
+        stem = "messages" if isinstance(event, Message) else "sessions" if isinstance(event, SessionRecord) else "ticks"
+        writer.append(stem, event)
+    writer.flush()
+    if done:
+        writer.finish(Done(ended_ns=at(20), reason="finished", exit_code=0))
+    return Bundle(folder / "bundle")
+
+
+def ten(folder: Path) -> Bundle:
+    return bundle(
+        folder,
+        *(answered(f"s{k}", k / 10, stage="low" if k < 5 else "high") for k in range(9)),
+        unanswered("bad", "lost", ended=0.7),
+        *(tick(k, active=k, users_target=10) for k in range(3)),
+    )
+
+
+def test_the_published_keys_are_there(tmp_path: Path) -> None:
+    found = summarise(ten(tmp_path))
+    assert found["complete"] is True
+    assert found["verdict"]["state"] == "VALID"
+    assert found["sessions"]["started"] == 10
+    assert found["sessions"]["ended"]["lost"] == 1
+    assert found["sessions"]["completed_share"] == 0.9
+    metric = found["response"]["transcript"]["final_from_source_end"]
+    assert metric["n"] == 9
+    assert metric["finished"].keys() == metric["started"].keys() == {"p50", "p90", "p95", "p99", "max"}
+    assert metric["finished"]["p50"]["value_s"] == 0.4
+    assert metric["started"]["max"]["bound"] == "never"
+    assert metric["finished"]["p50"].keys() == {"value_s", "bound", "n", "low_s", "high_s", "reliable"}
+    assert found["connection"]["connect"]["n"] == 10
+    assert found["connection"]["connect"]["p50"]["value_s"] == pytest.approx(0.2)
+    assert found["connection"]["tcp"]["p50"]["value_s"] == pytest.approx(0.1)
+    assert found["connection"]["ready"]["p50"]["value_s"] == pytest.approx(0.3)
+    assert found["lateness"]["tester"]["lateness_p99_ms"] < 1
+    assert found["lateness"]["blocked"]["sessions"] == 0
+    assert [item["name"] for item in found["slo"]] == ["completed.min_share", "wer.max"]
+    assert [item["met"] for item in found["slo"]] == [False, False]
+    assert found["users"] == {"target_max": 10, "active_max": 2}
+    assert found["stages"]["low"]["transcript"]["final_from_source_end"]["finished"]["p95"]["value_s"] == 0.4
+    assert found["clips"]["a"]["n"] == 10
+    assert found["clips"]["a"]["response"]["transcript"]["final_from_source_end"]["finished"]["p50"]["value_s"] == 0.4
+    assert found["causes"]["lost"]["side"] == "target"
+    assert found["run"]["begun_at"] == "2023-11-14T22:14:59.500+00:00"
+    assert found["run"]["duration_s"] == 20.5
+
+
+def test_the_headline_names_its_two_events_and_the_rules_that_ended_it(tmp_path: Path) -> None:
+    one = answered("s", 0.2)
+    one.utterances[0].done_rule = "first_final"
+    found = summarise(bundle(tmp_path, one, tick()))["headline"]
+    assert (found["channel"], found["metric"]) == ("transcript", "final_from_source_end")
+    assert (found["from"], found["to"]) == ("source end", "last final")
+    assert found["done_rules"] == {"first_final": 1}
+    assert found["finality"] == {"explicit": 1}
+    assert found["finished"]["p50"]["value_s"] == 0.2
+
+
+def test_the_same_bundle_gives_the_same_bytes(tmp_path: Path) -> None:
+    read = ten(tmp_path)
+    first, second = summarise(read), summarise(Bundle(read.folder))
+    assert first == second
+    assert encode(first) == encode(summarise(read)) == encode(second)
+    assert json.loads(encode(first)) == first
+
+
+def test_error_rates_from_outside_meet_their_objective(tmp_path: Path) -> None:
+    found = summarise(bundle(tmp_path, answered("s", 0.2), tick()), {"wer": {"transcript": 0.1}})
+    assert [item["met"] for item in found["slo"]] == [True, True]
+
+
+def test_a_bundle_of_a_killed_run_is_incomplete_and_adds_up(tmp_path: Path) -> None:
+    read = bundle(tmp_path, answered("s", 0.2), tick(), done=False, in_flight=("x", "y"))
+    with (read.folder / "sessions.jsonl").open("a") as file:
+        file.write('{"type":"sess')
+    found = summarise(read)
+    assert found["complete"] is False
+    assert (found["sessions"]["started"], found["sessions"]["in_flight"]) == (3, 2)
+    assert any("torn" in problem for problem in found["problems"])
+    assert found["run"]["reason"] is None
+    assert found["run"]["duration_s"] == pytest.approx(1.8)
+
+
+def test_an_empty_run_has_no_numbers_and_no_division_by_zero(tmp_path: Path) -> None:
+    found = summarise(bundle(tmp_path))
+    assert found["sessions"]["started"] == 0
+    assert found["headline"]["finished"]["p95"]["value_s"] is None
+    assert found["survivor_warning"] is None
+    assert [item["met"] for item in found["slo"]] == [False, False]
+
+
+SURVIVORS = [
+    # those that did not finish -> the warning
+    ([unanswered(f"x{k}", "target_error", ended=4) for k in range(16)], "the p95 is never"),
+    ([unanswered(f"x{k}", "time_up", ended=5) for k in range(3)], "it is at least 4.000 s"),
+    ([unanswered(f"x{k}", "time_up", ended=1.1) for k in range(3)], None),  # as old as the finished ones
+    ([unanswered(f"x{k}", "interrupted", ended=0.5) for k in range(3)], None),  # not at risk
+    ([], None),
+]
+
+
+@pytest.mark.parametrize(("others", "warning"), SURVIVORS)
+def test_survivors_are_told_from_the_whole(tmp_path: Path, others: list[SessionRecord], warning: str | None) -> None:
+    found = summarise(bundle(tmp_path, *(answered(f"s{k}", 0.2) for k in range(4)), *others, tick()))
+    if warning is None:
+        assert found["survivor_warning"] is None
+    else:
+        assert warning in found["survivor_warning"]
+        assert f"4 of {4 + len(others)} sessions finished, with a p95 of 0.200 s" in found["survivor_warning"]
+
+
+def test_messages_that_came_in_one_piece_are_noticed(tmp_path: Path) -> None:
+    clumped = [Message(session="a", at_ns=1_000_000_000 + k * 100_000, data="x") for k in range(10)]
+    apart = [Message(session="b", at_ns=1_000_000_000 + k * 50_000_000, data="x") for k in range(10)]
+    mixed = [message for pair in zip(clumped, apart, strict=True) for message in pair]
+    found = summarise(bundle(tmp_path, *mixed, answered("a", 0.2), tick()))["clumping"]
+    assert found == {"sessions": 2, "messages": 20, "within_2_ms": 9, "longest": 10}
+
+
+def test_metrics_without_annotations_are_left_out_and_with_them_they_are_there(tmp_path: Path) -> None:
+    plain = summarise(bundle(tmp_path / "a", answered("s", 0.2), record("x", "connect_failed"), tick()))
+    assert "first_output_from_onset" not in plain["response"]["transcript"]
+    known = answered("s", 0.2)
+    known.utterances[0].onset_ns = ns(0.3)
+    known.utterances[0].activity_end_ns = ns(0.9)
+    noted = summarise(bundle(tmp_path / "b", known, record("x", "connect_failed"), tick()))["response"]["transcript"]
+    assert noted["first_output_from_onset"]["finished"]["p50"]["value_s"] == 0.2
+    assert noted["final_from_activity_end"]["failed"] == 1
+
+
+def test_the_warm_up_is_counted_among_the_sessions_and_nowhere_else(tmp_path: Path) -> None:
+    warm = answered("w", 9.0, window="warmup", messages={"ack": 5, "final": 1})
+    found = summarise(bundle(tmp_path, warm, answered("s", 0.2, messages={"ack": 3}), tick()))
+    assert found["sessions"]["started"] == 2
+    assert found["windows"]["warmup"]["started"] == 1
+    assert found["response"]["transcript"]["final_from_source_end"]["finished"]["max"]["value_s"] == 0.2
+    assert found["acks"] == 3
+    assert found["messages"] == {"ack": 3}
+    assert found["connection"]["ready"]["n"] == 1
+
+
+def test_pushing_back_is_kept_apart_from_lateness(tmp_path: Path) -> None:
+    late = Lateness(chunks=10, max_ns=3_000_000, blocked_ns=1_500_000_000, unsent_max_bytes=70_000)
+    found = summarise(bundle(tmp_path, answered("s", 0.2, lateness=late), tick()))["lateness"]
+    assert found["tester"]["chunk_max_ms"] == 3.0
+    assert found["blocked"] == {"sessions": 1, "sum_s": 1.5, "unsent_max_bytes": 70_000}
