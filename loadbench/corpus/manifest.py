@@ -5,9 +5,8 @@ U+2028 inside a string is text. Blank lines are ignored. A file is read line by 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from fractions import Fraction
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,14 +14,11 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from loadbench.corpus import sample as lines
-from loadbench.corpus.clip import Clip, Track
-from loadbench.corpus.decode import TOLERANCE_S, Facts, MediaError, measure
-from loadbench.corpus.frames import numbered
+from loadbench.corpus.clip import Clip
 from loadbench.corpus.sample import Sample
 
 BOM: Final = b"\xef\xbb\xbf"
 FILE_NAME: Final = "manifest.jsonl"
-FPS_TOLERANCE: Final = Fraction(1, 100)  # 29.97 written as 30 is no mistake
 
 
 class CorpusError(ValueError):
@@ -37,48 +33,54 @@ class CorpusError(ValueError):
 class Report:
     """What a check found. `problems` forbid a run, `warnings` do not.
 
-    `hours` sums the declared or, where the media were opened, the measured lengths; None where one is unknown.
-    `languages` counts clips by (source, target).
+    `hours` is None where the length of a clip is unknown. `languages` counts clips by (source, target).
     """
 
     clips: int
     hours: float | None
     languages: dict[tuple[str, str], int]
-    problems: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    problems: list[str]
+    warnings: list[str]
+
+    def text(self) -> str:
+        """For people: problems, warnings, and a line of what the corpus holds."""
+        pairs = ", ".join(f"{source} to {target}: {n}" for (source, target), n in sorted(self.languages.items()))
+        length = "of unknown length" if self.hours is None else f"{self.hours * 60:.1f} min"
+        found = [*self.problems, *(f"warning: {warning}" for warning in self.warnings)]
+        return "\n".join([*found, f"{self.clips} clips, {length}" + (f" ({pairs})" if pairs else "")])
 
 
 def read(path: Path) -> list[Clip]:
     """All clips of a manifest, or of the `manifest.jsonl` in a folder. Raises CorpusError with every problem."""
-    clips, problems, _ = _parsed(path)
+    clips, problems, _ = parse(path)
     if problems:
         raise CorpusError(problems)
     return clips
 
 
-def check(path: Path, *, media: bool = True) -> Report:
-    """Everything that is wrong or odd, without stopping; with `media` every file is decoded and compared."""
-    clips, problems, warnings = _parsed(path)
-    lengths: list[float | None] = []
-    for clip in clips:
-        longest: float | None = 0.0
-        for track in clip.tracks:
-            length = None if track.duration_s is None else float(track.duration_s)
-            if media:
-                length = _compared(clip, track, problems, warnings)
-            longest = None if length is None or longest is None else max(longest, length)
-        lengths.append(longest)
-    known = [length for length in lengths if length is not None]
+def check(path: Path) -> Report:
+    """Everything that is wrong or odd in a manifest; media files need only be there. Declared lengths are counted."""
+    clips, problems, warnings = parse(path)
+    declared = [[track.duration_s for track in clip.tracks] for clip in clips]
+    lengths = [None if None in spans else max(float(span or 0) for span in spans) for spans in declared]
+    return report(clips, lengths, problems, warnings)
+
+
+def report(
+    clips: Sequence[Clip], lengths_s: Sequence[float | None], problems: list[str], warnings: list[str]
+) -> Report:
+    """A report of clips whose lengths are known by declaration or by measuring."""
+    known = [length for length in lengths_s if length is not None]
     return Report(
         clips=len(clips),
-        hours=sum(known) / 3600 if len(known) == len(lengths) else None,
+        hours=sum(known) / 3600 if len(known) == len(clips) else None,
         languages=dict(Counter((clip.source_lang, clip.target_lang) for clip in clips)),
         problems=problems,
         warnings=warnings,
     )
 
 
-def _parsed(path: Path) -> tuple[list[Clip], list[str], list[str]]:
+def parse(path: Path) -> tuple[list[Clip], list[str], list[str]]:
     """The usable clips, the problems and the warnings of a manifest."""
     clips: list[Clip] = []
     problems: list[str] = []
@@ -146,55 +148,3 @@ def _said(item: ErrorDetails) -> str:
         case "value_error":
             return f"{item['ctx']['error']}, not {given!r}"
     return f"{item['msg'][0].lower()}{item['msg'][1:]}, not {given!r}"
-
-
-def _compared(clip: Clip, track: Track, problems: list[str], warnings: list[str]) -> float | None:
-    """Decode a track and compare it with what the manifest declares; the length of its segment in seconds."""
-    where = f"{clip.source}:{clip.line}: clip {clip.id}: "
-    notes: list[str] = []
-    try:
-        facts = _measured(track, notes)
-    except MediaError as error:
-        problems += [where + problem for problem in error.problems]
-        return None
-    length_s = facts.duration_s - track.offset_s
-    if track.duration_s is not None:
-        length_s = min(length_s, track.duration_s)
-    wrong, odd = _differences(clip, track, facts, float(length_s))
-    problems += [where + problem for problem in wrong]
-    warnings += [where + note for note in (*notes, *odd)]
-    return float(length_s) if length_s > 0 else None
-
-
-def _measured(track: Track, notes: list[str]) -> Facts:
-    if track.pattern is None:
-        return measure(track.path, track.kind, track.fps, notes)
-    frames = numbered(track, notes)
-    fps = track.fps or Fraction(25)
-    return Facts((frames[-1][0] - frames[0][0] + 1) / fps, fps=fps)
-
-
-def _differences(clip: Clip, track: Track, facts: Facts, length_s: float) -> tuple[list[str], list[str]]:
-    wrong, odd = [], []
-    name, full_s = track.path.name, float(facts.duration_s)
-    if length_s <= 0:
-        wrong.append(f"offset {float(track.offset_s)} lies beyond the end of {name} at {full_s:.3f} s")
-    elif track.duration_s is not None:
-        missing_s = float(track.duration_s) - length_s
-        if missing_s > TOLERANCE_S:
-            odd.append(f"{name} ends {missing_s:.3f} s before the end of the declared segment")
-        elif not track.offset_s and full_s - length_s > TOLERANCE_S:
-            odd.append(f"only the first {length_s:g} s of the {full_s:.3f} s of {name} are streamed")
-    if track.sample_rate not in (None, facts.rate_hz) and track.kind == "audio":
-        wrong.append(f"sample_rate says {track.sample_rate}, {name} has {facts.rate_hz} Hz")
-    if isinstance(track.channel, int) and facts.channels is not None and track.channel >= facts.channels:
-        wrong.append(f"channel {track.channel} of {name} does not exist; it has {facts.channels}")
-    if track.channel is None and (facts.channels or 1) > 1:
-        wrong.append(f'{name} has {facts.channels} channels: choose one with "channel": 0, or "channel": "mix"')
-    if track.fps and facts.fps and abs(track.fps / facts.fps - 1) > FPS_TOLERANCE:
-        odd.append(f"fps says {float(track.fps):g}, {name} has {float(facts.fps):.3f}: its own times are kept")
-    ends = [span["end"] for span in (*clip.gloss_spans, *clip.words)]
-    ends += [at for at in (clip.activity_start_s, clip.activity_end_s) if at is not None]
-    if length_s > 0 and max(ends, default=0.0) > length_s + TOLERANCE_S:
-        wrong.append(f"times up to {max(ends)} s lie outside {name}, whose segment has {length_s:.3f} s")
-    return wrong, odd

@@ -10,10 +10,10 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, StringConstraints, WithJsonSchema
 
 from loadbench.corpus.clip import Clip, Direction, Track
-from loadbench.corpus.frames import PATTERN
 
 MAX_GLOSSES: Final = 15  # sign words of a sentence, T/CADHOH 0004-2023, Appendix B
 RATE: Final = re.compile(r"\d{1,6}(\.\d+)?|\d{1,9}/[1-9]\d{0,8}", re.ASCII)
+PATTERN: Final = re.compile(r"(?P<before>[^%/]*)(?P<number>%(0\d+)?d)(?P<after>[^%/]*)")  # names of frames
 UNITS: Final = ("char", "word")
 REFERENCE: Final[dict[str, tuple[str, ...]]] = {
     "sign2spoken": ("text", "gloss"),

@@ -14,7 +14,7 @@ from av.audio.resampler import AudioResampler
 from numpy.typing import NDArray
 
 from loadbench.corpus.clip import Track
-from loadbench.corpus.decode import TOLERANCE_S, MediaError, audio_frames
+from loadbench.media.decode import TOLERANCE_S, MediaError, audio_frames
 from loadbench.media.form import AudioForm
 from loadbench.media.made import Made
 

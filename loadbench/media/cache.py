@@ -20,8 +20,8 @@ import av
 import PIL
 
 from loadbench.corpus.clip import Track
-from loadbench.corpus.frames import numbered
 from loadbench.media.form import MediaForm
+from loadbench.media.frames import numbered
 from loadbench.media.plan import ChunkPlan
 
 ENCODING: Final = 1  # counted up when the same file would be encoded to other bytes

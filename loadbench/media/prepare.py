@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from loadbench.corpus.clip import Clip, Track
-from loadbench.corpus.decode import MediaError
 from loadbench.media import audio, cache, video
 from loadbench.media.cache import default_cache
+from loadbench.media.decode import MediaError
 from loadbench.media.form import AudioForm, MediaForm
 from loadbench.media.made import Made
 from loadbench.media.plan import ChunkPlan

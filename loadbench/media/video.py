@@ -13,9 +13,9 @@ from av.buffer import Buffer
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from loadbench.corpus.clip import Track
-from loadbench.corpus.decode import TOLERANCE_S, MediaError, Shown, video_frames
-from loadbench.corpus.frames import numbered
+from loadbench.media.decode import TOLERANCE_S, MediaError, Shown, video_frames
 from loadbench.media.form import FrameForm
+from loadbench.media.frames import numbered
 from loadbench.media.made import Made
 
 Picture = Callable[[], Image.Image]

@@ -1,6 +1,6 @@
 """Media files opened and decoded to their end. What is decoded counts; what a header says is only compared with it.
 
-`measure` serves the check of a corpus, the two generators serve it and the encoders of `media`. Where a file is odd but
+`measure` serves the check of a corpus, the two generators serve it and the encoders. Where a file is odd but
 usable, a sentence goes into the caller's `notes`; where it is not, MediaError names the file and the reason.
 """
 

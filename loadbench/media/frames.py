@@ -1,13 +1,12 @@
 """A folder of numbered pictures, in the order of their numbers."""
 
-import re
 from pathlib import Path
 from typing import Final
 
 from loadbench.corpus.clip import Track
-from loadbench.corpus.decode import MediaError
+from loadbench.corpus.sample import PATTERN
+from loadbench.media.decode import MediaError
 
-PATTERN: Final = re.compile(r"(?P<before>[^%/]*)(?P<number>%(0\d+)?d)(?P<after>[^%/]*)")
 NAMED: Final = 5  # names shown of a long list
 
 
