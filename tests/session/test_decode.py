@@ -37,7 +37,8 @@ def pieces_of(data: bytes, cuts: list[int]) -> list[bytes]:
 STREAM = st.lists(
     st.sampled_from(
         [b"data: x", b"data:", b"data", b"data:  y", b": note", b"event: e", b"id", b"\n", b"\r", b"\r\n", b"\n\n",
-         b"\r\r", b"{}", b"\xef\xbb\xbf", b"\xef", b"\xff", b" ", "今天".encode(), "a\u2028b\x85c".encode(), b"long" * 5]
+         b"\r\r", b"{}", b"\xef\xbb\xbf", b"\xef", b"\xff", b" ", "今天".encode(), "a\u2028b\x85c".encode(),
+         b"long" * 5]
     ),
     max_size=25,
 ).map(b"".join)  # fmt: skip
