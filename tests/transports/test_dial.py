@@ -1,5 +1,6 @@
 import asyncio
 import errno
+import os
 import resource
 import socket
 import ssl
@@ -11,6 +12,7 @@ from loadbench.transports import dial as dialling
 from loadbench.transports import load
 from loadbench.transports.contract import Address, AddressError, Tls
 from loadbench.transports.dial import place
+from loadbench.transports.http import HttpLink
 
 realtime = pytest.mark.realtime
 WAYS = [("websocket", "ws"), ("http", "http")]
@@ -333,9 +335,11 @@ async def test_a_certificate_that_we_do_not_have_is_a_tls_failure(dial, certific
 
         def accept():
             sock, _ = server.accept()
-            with pytest.raises(ssl.SSLError):
-                context.wrap_socket(sock, server_side=True)
-            sock.close()
+            with context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False) as wrapped:
+                with pytest.raises(ssl.SSLError):
+                    wrapped.do_handshake()
+                while os.read(wrapped.fileno(), 1000):
+                    pass  # to hang up with our request unread would be a reset
 
         accepted = asyncio.create_task(asyncio.to_thread(accept))
         url = f"wss://localhost:{server.getsockname()[1]}"
@@ -381,6 +385,32 @@ async def test_http_runs_over_tls_too(dial, far, certificates):
         one = await dial("http", f"https://localhost:{port}", tls=Tls(ca_file=certificates.ca_pem))
         assert (await one.end()).kind == "closed"
     assert one.data == [b"red"]
+
+
+@realtime
+async def test_a_loop_that_reports_no_end_of_stream_before_the_loss_changes_nothing(recorder, recorders):
+    """Some do so over TLS; a response without a length has ended regularly all the same."""
+
+    class Silent(asyncio.Transport):
+        def set_write_buffer_limits(self, high=None, low=None):
+            assert high == dialling.HIGH_WATER
+
+        def write(self, data):
+            assert data
+
+        def is_closing(self):
+            return True
+
+    recorders.append(recorder)
+    address = Address("http://h")
+    link = HttpLink(place(address, "http", "https"), address, recorder, time.monotonic_ns)
+    recorder.returned = True
+    link.connection_made(Silent())
+    link.begin()
+    await asyncio.sleep(0)
+    link.data_received(b"HTTP/1.0 200 OK\r\n\r\nred boat")
+    link.connection_lost(None)
+    assert (recorder.causes[0].kind, recorder.data) == ("closed", [b"red boat"])
 
 
 # The socket.

@@ -197,6 +197,22 @@ async def test_long_streams_with_traffic_are_never_cut(dial, far):
     assert b"".join(one.data).split() == [b"%d" % count for count in range(30)]
 
 
+@realtime
+async def test_the_stamp_is_taken_before_the_response_is_parsed(dial, far, monkeypatch):
+    parsed: list[int] = []
+    real = h11.Connection.receive_data
+
+    def receive_data(core, data):
+        parsed.append(time.monotonic_ns())
+        real(core, data)
+
+    monkeypatch.setattr(h11.Connection, "receive_data", receive_data)
+    async with saying(far, STREAM + chunk(b"red boat")) as port:
+        one = await dial("http", f"http://127.0.0.1:{port}")
+        ((_, arrival_ns),) = (await one.until(lambda r: r.messages)).messages
+    assert arrival_ns <= parsed[-1]
+
+
 # Refusals and faults.
 
 BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\n"
