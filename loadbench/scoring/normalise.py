@@ -2,8 +2,8 @@
 
 `loadbench-basic-1`, for written text, in this order:
   1. Unicode NFKC, then case folding.
-  2. For English: whole numbers from 0 to 9999 become words ("105" "one hundred five", "1,000" "one thousand"). Numbers
-     with leading zeros, decimal places or letters attached stay as they are.
+  2. For English: a comma between thousands goes ("12,500" "12500"), then whole numbers from 0 to 9999 become words
+     ("105" "one hundred five"). Numbers with leading zeros, decimal places or letters attached stay as they are.
   3. Punctuation and symbols become a space, except an apostrophe between letters (o'clock, don't) and a full stop
      between digits (3.5). Typographic apostrophes are apostrophes.
   4. White space is collapsed, and gone at both ends.
@@ -23,7 +23,8 @@ GLOSS: Final = "loadbench-gloss-1"
 RAW: Final = "none"
 
 _APOSTROPHES: Final = str.maketrans(dict.fromkeys("‘’ʼ＇´`", "'"))
-_NUMBER: Final = re.compile(r"(?<![\w.,])(?:0|[1-9]\d{0,3}|[1-9],\d{3})(?![\w]|[.,]\d)")
+_THOUSANDS: Final = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_NUMBER: Final = re.compile(r"(?<!\w)(?<!\d\.)(?:0|[1-9]\d{0,3})(?!\w|\.\d)")
 _KEPT: Final = re.compile(r"(?<=[^\W\d_])'(?=[^\W\d_])|(?<=\d)\.(?=\d)")
 _ONES: Final = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
@@ -42,7 +43,7 @@ def normalise(text: str, unit: Unit, language: str = "") -> str:
     text = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).casefold()
     if unit != "gloss":
         if language.lower().replace("_", "-").split("-")[0] in ("en", "eng"):
-            text = _NUMBER.sub(lambda found: _in_words(int(found[0].replace(",", ""))), text)
+            text = _NUMBER.sub(lambda found: _in_words(int(found[0])), _THOUSANDS.sub("", text))
         text = _without_punctuation(text)
     return " ".join(text.split())
 
