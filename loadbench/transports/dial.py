@@ -260,6 +260,8 @@ async def _connect(where: Place, link: SocketLink) -> Cause | None:
         try:
             await loop.create_connection(lambda: link, sock=sock, **tls)
         except OSError as error:
+            if where.context is None:
+                return gone(error, link.clock())
             return Cause("tls", link.clock(), by="network", reason=_tls_reason(error))
     except socket.gaierror as error:
         if error.errno in (socket.EAI_SYSTEM, socket.EAI_MEMORY):

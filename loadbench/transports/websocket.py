@@ -19,7 +19,7 @@ from websockets.typing import Subprotocol
 from websockets.uri import WebSocketURI
 
 from loadbench.session.wire import Cause
-from loadbench.transports.contract import Address, Clock, Link, Listener
+from loadbench.transports.contract import Address, Buffer, Clock, Link, Listener
 from loadbench.transports.dial import Place, SocketLink, connect, place
 from loadbench.transports.frames import FrameEncoder
 from loadbench.transports.rejection import BODY_S, RefusalReader
@@ -99,10 +99,10 @@ class WebSocketLink(SocketLink):
         for event in self._core.events_received():
             if self.cause is not None:
                 return
-            if isinstance(event, Response):
-                self._answered(arrival_ns)
-            elif isinstance(event, Frame):
+            if isinstance(event, Frame):
                 self._frame(event, arrival_ns)
+            elif isinstance(event, Response):
+                self._answered(arrival_ns)
         self._failed(arrival_ns)
 
     def eof_received(self) -> None:
@@ -149,7 +149,7 @@ class WebSocketLink(SocketLink):
         if opcode is Opcode.TEXT or opcode is Opcode.BINARY:
             self._is_text = opcode is Opcode.TEXT
             if frame.fin:
-                self._message(bytes(frame.data), arrival_ns)
+                self._message(frame.data, arrival_ns)
             else:
                 self._parts = [bytes(frame.data)]
         elif opcode is Opcode.CONT:
@@ -162,13 +162,13 @@ class WebSocketLink(SocketLink):
         elif opcode is Opcode.CLOSE:
             self._closed(arrival_ns)
 
-    def _message(self, data: bytes, arrival_ns: int) -> None:
+    def _message(self, data: Buffer, arrival_ns: int) -> None:
         """Only whole messages are text: a fragment may end inside a character."""
         if not self._is_text:
-            self.listener.received(data, arrival_ns)
+            self.listener.received(bytes(data), arrival_ns)
             return
         try:
-            text = data.decode()
+            text = str(data, "utf-8")
         except UnicodeDecodeError as error:
             reason = f"a text message is not UTF-8: {error.reason} at byte {error.start}"
             self._core.fail(_NOT_TEXT, "text is not UTF-8")
