@@ -9,7 +9,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeVar
 
@@ -65,6 +65,7 @@ class BundleWriter:
     def __init__(self, folder: Path, header: RunHeader, masks: Masks) -> None:
         self.folder = folder
         self.error: BundleError | None = None
+        self._closed = False
         self._masks = masks
         self._gate = threading.Lock()  # held for moments: the buffers
         self._disk = threading.Lock()  # held while writing
@@ -89,39 +90,48 @@ class BundleWriter:
 
     def flush(self, at_ns: int | None = None) -> None:
         """Write and seal all that was appended. Raises BundleError the first time that the disk takes no more."""
-        with self._disk:
+        with self._writing() as possible:
             with self._gate:
                 waiting = {name: b"".join(lines) for name, lines in self._buffers.items() if lines}
                 for name in waiting:
                     self._buffers[name] = []
-            if self.error is None:
-                with self._reporting():
-                    self._seal([self._add(name, data, at_ns) for name, data in waiting.items()])
+            if possible and waiting:
+                self._seal([self._add(name, data, at_ns) for name, data in waiting.items()])
 
     def snapshot(self, name: str, text: str) -> None:
         """Put a whole file beside the records, for instance `metrics.prom`; it replaces an earlier one at once."""
-        with self._disk:
-            if self.error is None:
-                with self._reporting():
-                    partial = self.folder / f".{name}.part"
-                    partial.write_text(self._masks.mask(text), "utf-8")
-                    partial.replace(self.folder / name)
+        with self._writing() as possible:
+            if possible:
+                partial = self.folder / f".{name}.part"
+                partial.write_text(self._masks.mask(text), "utf-8")
+                partial.replace(self.folder / name)
 
     def finish(self, done: Done) -> None:
-        """Flush, and write `done.json` with the last seal of each file. Nothing may be appended afterwards."""
+        """Flush, and write `done.json` with the last seal of each file. What is appended afterwards is not written."""
         self.flush(done.ended_ns)
-        with self._disk:
-            if self.error is None:
-                with self._reporting():
-                    for file in self._files.values():
-                        file.settle()
-                    last = msgspec.structs.replace(done, heads=dict(self._heads))
-                    _write_whole(self.folder / "done.json", msgspec.json.format(self._line(last), indent=2) + b"\n")
+        with self._writing() as possible:
+            if possible:
+                for file in self._files.values():
+                    file.settle()
+                last = msgspec.structs.replace(done, heads=dict(self._heads))
+                _write_whole(self.folder / "done.json", msgspec.json.format(self._line(last), indent=2) + b"\n")
+            self._closed = True
             for file in self._files.values():
                 file.close()
 
-    def _reporting(self) -> "_Reporting":
-        return _Reporting(self)
+    @contextmanager
+    def _writing(self) -> Iterator[bool]:
+        """Hold the disk; whether it may be written to. The first refusal becomes `error`."""
+        with self._disk:
+            try:
+                yield self.error is None and not self._closed
+            except OSError as error:
+                text = (
+                    f"cannot write to {self.folder}: {_why(error)}; what was written before is intact:"
+                    " free some space, or choose another --out, and run again"
+                )
+                self.error = BundleError([text])
+                raise self.error from None
 
     def _add(self, name: str, data: bytes, at_ns: int | None) -> Seal:
         offset = self._files[name].add(data)
@@ -254,25 +264,6 @@ class Bundle:
 
     def _note(self, problem: str) -> None:
         self._problems.setdefault(problem)
-
-
-class _Reporting:
-    """Turns the disk's first refusal into the writer's one BundleError."""
-
-    def __init__(self, writer: BundleWriter) -> None:
-        self._writer = writer
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError):
-            text = (
-                f"cannot write to {self._writer.folder}: {_why(error)}; what was written before is intact:"
-                " free some space, or choose another --out, and run again"
-            )
-            self._writer.error = BundleError([text])
-            raise self._writer.error from None
 
 
 class _Appended:

@@ -48,20 +48,18 @@ class Masks:
 
 
 def _any_spelling(secret: str) -> str:
-    """A pattern for `secret` in which each character may be plain, percent-encoded (also twice) or JSON-escaped."""
+    """A pattern for `secret` in which each character may be plain, percent-encoded or JSON-escaped, also repeatedly."""
     return "".join(_spellings(character) for character in secret)
 
 
 def _spellings(character: str) -> str:
     percent = "".join(_percent(byte) for byte in character.encode("utf-8", "surrogatepass"))
-    plain = re.escape(character)
-    escaped = [
-        re.escape(json.dumps(character)[1:-1]),
-        rf"(?i:\\u{ord(character):04x})" if ord(character) < 65536 else "",
-    ]
-    others = {form for form in escaped if form and form != plain}
-    others |= {r"\+"} if character == " " else {r"\\/"} if character == "/" else set()
-    return f"(?:{'|'.join([plain, percent, *sorted(others)])})"
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    escaped = "".join(rf"\\+u(?i:{units[place : place + 4]})" for place in range(0, len(units), 4))
+    short = json.dumps(character)[1:-1]  # \" or \n, and a backslash more for each time that JSON stands inside JSON
+    others = [rf"\\+{re.escape(short[-1])}"] if len(short) == 2 else []
+    others += [r"\+"] if character == " " else [r"\\+/"] if character == "/" else []
+    return f"(?:{'|'.join([re.escape(character), percent, escaped, *others])})"
 
 
 def _percent(byte: int) -> str:

@@ -14,6 +14,7 @@ A change of any rule changes the number at the end of its name.
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Final
 
 from loadbench.scoring.wer import Unit
@@ -38,6 +39,7 @@ def name_of(unit: Unit) -> str:
     return GLOSS if unit == "gloss" else BASIC
 
 
+@lru_cache(maxsize=4096)  # references come back with every session of their clip
 def normalise(text: str, unit: Unit, language: str = "") -> str:
     """`text` as it is compared. See the top of this file for the rules."""
     text = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).casefold()

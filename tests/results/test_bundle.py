@@ -351,6 +351,20 @@ def test_a_hundred_thousand_records_are_read_in_bounded_memory(folder: Path) -> 
     assert peak < 2_000_000
 
 
+def test_after_the_end_nothing_more_is_written_and_nothing_breaks(writer: BundleWriter, folder: Path) -> None:
+    writer.append("sessions", ended("s1"))
+    writer.finish(Done(ended_ns=1, reason="finished"))
+    writer.append("sessions", ended("s2"))
+    writer.flush()
+    writer.snapshot("metrics.prom", "x 1\n")
+    writer.finish(Done(ended_ns=2, reason="again"))
+    read = Bundle(folder)
+    assert [record.id for record in read.records()] == ["s1"]
+    assert read.done is not None
+    assert read.done.reason == "finished"
+    assert not (folder / "metrics.prom").exists()
+
+
 def test_a_snapshot_replaces_the_one_before_and_is_masked(folder: Path) -> None:
     writer = BundleWriter(folder, header(), Masks(["tok-FAKE-71"]))
     writer.snapshot("metrics.prom", "old 1\n")
@@ -368,6 +382,8 @@ def test_no_secret_gets_into_any_file(folder: Path) -> None:
     link = Connection(dialled_ns=1, close_reason="bad dG9rLUZBS0UtNzE=", cause="no key-FAKE-72")
     writer.append("sessions", ended("s1", cause='said p"w-FAKE\n73', connections=[link], raw=["key%2DFAKE%2d72"]))
     writer.append("messages", Message(session="s1", at_ns=1, data='{"echo": "tok-FAKE-71"}'))
+    nested = json.dumps({"echo": 'p"w-FAKE\n73'})
+    writer.append("messages", Message(session="s1", at_ns=1, data=nested))
     writer.append("messages", Message(session="s1", at_ns=1, data="dG9rLUZBS0UtNzE=", binary=True))
     writer.append(
         "clips",

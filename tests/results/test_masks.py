@@ -22,6 +22,7 @@ FORMS = {
     "percent-encoded twice": lambda secret: quote(quote(secret, safe=""), safe=""),
     "as a form field": quote_plus,
     "inside JSON": json.dumps,
+    "inside JSON inside JSON": lambda secret: json.dumps(json.dumps({"said": secret})),
     "inside JSON of UTF-8": lambda secret: json.dumps(secret, ensure_ascii=False),
 }
 
