@@ -220,7 +220,8 @@ def signs(text: str) -> list[Item]:
         pytest.param(
             LIVEKIT,
             [lines(buffer="the next"), lines("The next train", buffer="leaves"),
-             lines("The next train", buffer="leaves"), lines("The next train leaves at ten."), ("s", {"lines": [{"speaker": -2}], "buffer": ""})],
+             lines("The next train", buffer="leaves"), lines("The next train leaves at ten."),
+             ("s", {"lines": [{"speaker": -2}], "buffer": ""})],
             ["the next", "The next train leaves", "The next train leaves", "The next train leaves at ten.", ""],
             ["partial", "final", "unchanged", "final", "empty"],
             id="whisperlivekit: everything in each message, silence lines skipped",
@@ -539,6 +540,7 @@ def test_what_was_shown_can_be_replayed_and_the_times_are_in_order(
     for update in channel.updates:
         assert update.at_ns >= at_ns
         assert 0 <= update.keep <= len(shown)
+        assert not update.add or shown[update.keep : update.keep + 1] != update.add[0]  # nothing is said twice
         shown, at_ns = shown[: update.keep] + update.add, update.at_ns
         assert 0 <= update.settled <= len(shown)
         replayed.update({at: shown for at in replayed if at >= at_ns})
@@ -549,6 +551,7 @@ def test_what_was_shown_can_be_replayed_and_the_times_are_in_order(
     assert ordered == sorted(ordered)
     for part in channel.segments:
         assert part.text.strip()
+        assert part.final_ns is not None or not part.promoted
         assert part.first_ns <= part.changed_ns <= (part.final_ns or part.changed_ns)
 
 
