@@ -16,7 +16,7 @@ from loadbench.results.run import RunHeader
 from loadbench.results.slo import Quantile, Slo, SloResult, Verdict
 from loadbench.results.tick import Tick
 
-Quality = Mapping[str, Mapping[str, float | None]]  # metric (wer, score) -> channel -> value
+Quality = Mapping[str, Mapping[str, float]]  # metric (wer, score) -> channel -> value
 NO_DATA: Final = "not met: no data"
 
 

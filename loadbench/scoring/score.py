@@ -40,13 +40,20 @@ def score_bundle(bundle: Bundle) -> dict[str, Any]:
     return score(outputs.rows(bundle))
 
 
-def quality(scores: dict[str, Any]) -> dict[str, dict[str, float | None]]:
-    """What the SLO judges: {"wer": {channel: rate over all references}, "score": {channel: points}}."""
-    channels = scores["channels"].values()
-    return {
-        "wer": {part["channel"]: part["wer"]["value"] for part in channels},
-        "score": {part["channel"]: part["points"]["value"] for part in channels if part["points"]},
-    }
+def quality(scores: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """What the SLO judges: {"wer": {channel: rate over all references}, "score": {channel: points}}.
+
+    Of a channel that is scored apart for several kinds of clips, the worst; a channel without a rate is not there.
+    """
+    rates: dict[str, float] = {}
+    scored: dict[str, float] = {}
+    for part in scores["channels"].values():
+        name, rate, found = part["channel"], part["wer"]["value"], (part["points"] or {}).get("value")
+        if rate is not None:
+            rates[name] = max(rate, rates.get(name, rate))
+        if found is not None:
+            scored[name] = min(found, scored.get(name, found))
+    return {"wer": rates, "score": scored}
 
 
 def encode(scores: dict[str, Any]) -> bytes:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import loadbench
+from loadbench.results.bundle import Bundle
 from loadbench.scoring.outputs import OutputsError, rows
 from loadbench.scoring.score import encode, quality, score, score_bundle
 from tests.scoring.records import bundle, clip, said, session, utterance
@@ -148,6 +149,10 @@ def test_clips_of_different_kinds_are_scored_apart(tmp_path: Path) -> None:
     assert {name: part["wer"]["value"] for name, part in found.items()} == {
         "transcript (speech2text char)": 0.0,
         "transcript (speech2text word)": 0.5,
+    }
+    assert quality(score_bundle(Bundle(tmp_path / "bundle"))) == {
+        "wer": {"transcript": 0.5},
+        "score": {"transcript": 0},
     }
 
 
