@@ -166,9 +166,11 @@ def _compared(node: Node, tree: Any, wanted: bool) -> Any:
     operator = node["value"] if wanted else NEGATED[node["value"]]
     if left["type"] == "literal":
         left, right, operator = right, left, MIRRORED[operator]
-    if right["type"] != "literal":
-        raise NoInverseError("a comparison of two paths")
-    value = FULFILLED[operator](right["value"])
+    constant = ParsedResult("", right).search(tree)  # a path on this side keeps what it has: `a != null` is one
+    try:
+        value = FULFILLED[operator](constant)
+    except TypeError as error:
+        raise NoInverseError(f"a comparison with {constant!r}") from error
     if left["type"] == "function_expression" and left["value"] == "length":
         return place(tree, path(left["children"][0]), "x" * value)
     return place(tree, path(left), value)

@@ -6,7 +6,6 @@ of Python's lock, so that arrivals are stamped on time. It needs the extra `demo
 
 import array
 import asyncio
-import os
 import sys
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
@@ -29,27 +28,26 @@ class Moonshine:
     """
 
     def __init__(self, profile: Profile, options: Options) -> None:
-        self._rate_hz = _fitting_rate(profile)
-        self._channels = [name for name, part in profile.channels.items() if part.stage == "recognition"]
+        self.rate_hz = _fitting_rate(profile)
+        self.channels = [name for name, part in profile.channels.items() if part.stage == "recognition"]
         try:
-            from moonshine_voice import ModelArch, Transcriber, get_model_path
+            from moonshine_voice import ModelArch, MoonshineError, Transcriber, get_model_path
         except ImportError as error:
             raise OptionsError(['the engine moonshine is not installed: pip install "loadbench[demo]"']) from error
-        if options.nice:
-            os.nice(options.nice)
-        self._model = Transcriber(str(get_model_path("tiny-en")), ModelArch.TINY)
-        self._pool = ThreadPoolExecutor(options.threads, thread_name_prefix="recognise")
+        self.model = Transcriber(str(get_model_path("tiny-en")), ModelArch.TINY)
+        self.errors: type[Exception] = MoonshineError
+        self.pool = ThreadPoolExecutor(options.threads, thread_name_prefix="recognise")
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
-        self._model.close()
+        self.pool.shutdown(wait=True, cancel_futures=True)
+        self.model.close()
 
     def mind(self, sitting: Sitting, course: Course) -> "Listener":
         """What recognises one utterance."""
-        return Listener(sitting, self._model, self._pool, self._rate_hz, self._channels, says_final=course.final)
+        return Listener(self, sitting, says_final=course.final)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,27 +61,16 @@ class Line:
 class Listener:
     """Recognises one utterance: its chunks in order, one thread at a time."""
 
-    def __init__(
-        self,
-        sitting: Sitting,
-        model: Any,
-        pool: ThreadPoolExecutor,
-        rate_hz: int,
-        channels: list[str],
-        *,
-        says_final: bool,
-    ) -> None:
+    def __init__(self, engine: Moonshine, sitting: Sitting, *, says_final: bool) -> None:
+        self._engine = engine
         self._sitting = sitting
-        self._model = model
-        self._pool = pool
-        self._rate_hz = rate_hz
-        self._channels = channels
         self._says_final = says_final
         self._stream: Any = None
         self._lines: list[Line] = []
         self._odd = b""
         self._work: deque[bytes | None] = deque()  # None: the end
         self._running: asyncio.Task[None] | None = None
+        self._trouble: Exception | None = None
 
     def ready(self, now_ns: int) -> None:
         """Nothing follows from the opening."""
@@ -95,7 +82,7 @@ class Listener:
         """Recognise this too, when its turn comes."""
         self._take(payload)
 
-    def end(self, now_ns: int) -> None:
+    def end(self, _: int) -> None:
         """Nothing more will come."""
         self._take(None)
 
@@ -114,11 +101,13 @@ class Listener:
         loop = asyncio.get_running_loop()
         while self._work:
             pieces, over = self._next()
-            lines = await loop.run_in_executor(self._pool, self._heard, pieces, over)
-            for line in lines:
+            for line in await loop.run_in_executor(self._engine.pool, self._heard, pieces, over):
                 self._say(line)
+            if self._trouble is not None:
+                self._sitting.entry.violations.append(f"the recogniser failed: {self._trouble}")
             if over:
                 self._over()
+                self._close()
         if self._sitting.entry.closed_ns is not None:
             self._close()
 
@@ -133,30 +122,33 @@ class Listener:
         return bytes(pieces), False
 
     def _heard(self, data: bytes, over: bool) -> list[Line]:
-        """In a thread: the lines that are new or have changed."""
-        if self._stream is None:
-            self._stream = self._model.create_stream(update_interval=UPDATE_S)
-            self._stream.add_listener(self._note)
-            self._stream.start()
+        """In a thread: the lines that are new or have changed. What the engine raises is kept in `_trouble`."""
         self._lines = []
         data = self._odd + data
         even = len(data) - len(data) % 2
         self._odd = data[even:]
-        if even:
-            self._stream.add_audio(samples(data[:even]), self._rate_hz)
-        if over:
-            self._stream.stop()
+        try:
+            if self._stream is None:
+                self._stream = self._engine.model.create_stream(update_interval=UPDATE_S)
+                self._stream.add_listener(self._note)
+                self._stream.start()
+            if even:
+                self._stream.add_audio(samples(data[:even]), self._engine.rate_hz)
+            if over:
+                self._stream.stop()
+        except self._engine.errors as error:
+            self._trouble = error
         return self._lines
 
     def _note(self, event: Any) -> None:
         kind = type(event).__name__
         if kind == "Error":
-            raise event.error
-        if kind in ("LineTextChanged", "LineCompleted") and event.line.text:
+            self._trouble = event.error
+        elif kind in ("LineTextChanged", "LineCompleted") and event.line.text:
             self._lines.append(Line(event.line.text.strip(), final=kind == "LineCompleted"))
 
     def _say(self, line: Line) -> None:
-        texts = dict.fromkeys(self._channels, line.text)
+        texts = dict.fromkeys(self._engine.channels, line.text)
 
         async def deed(_: int) -> None:
             if line.final and self._says_final:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import itertools
+import os
 import re
 import socket
 import struct
@@ -54,6 +55,8 @@ async def running(options: Options) -> AsyncIterator[str]:
     """A service that listens; gives its address, and ends all sessions on leaving. Raises as `serve` does."""
     profile = load_profile(options.profile)
     log = Log(options.log)
+    if options.nice:
+        os.nice(options.nice)  # here, on the main thread: those that it starts inherit it
     with contextlib.closing(log), contextlib.ExitStack() as stack:
         house = await asyncio.to_thread(_house, options, profile, log, stack)
         server = _Server(house)

@@ -36,16 +36,16 @@ class Wire(Protocol):
 class Mind(Protocol):
     """What makes texts out of media: a timetable, or a recogniser. One for each utterance."""
 
-    def ready(self, now_ns: int) -> None:
+    def ready(self, now_ns: int, /) -> None:
         """The opening is over."""
 
-    def begin(self, now_ns: int) -> None:
+    def begin(self, now_ns: int, /) -> None:
         """The session has its slot."""
 
-    def chunk(self, payload: bytes) -> None:
+    def chunk(self, payload: bytes, /) -> None:
         """Media has arrived, with or without a slot."""
 
-    def end(self, now_ns: int) -> None:
+    def end(self, now_ns: int, /) -> None:
         """The media is over, and the session has its slot."""
 
     def gone(self) -> None:

@@ -1,0 +1,78 @@
+from typing import Any
+
+import jmespath
+import pytest
+
+from loadbench.session.profile import Condition
+from loadbench.session.select import compile_condition
+from loadbench.simulator import invert
+
+
+@pytest.mark.parametrize(
+    ("has", "match", "expected"),
+    [
+        ("partial", None, {"partial": None}),
+        (["a.b", "a.c"], None, {"a": {"b": None, "c": None}}),
+        (None, "a == 'x' && b.c == 'y'", {"a": "x", "b": {"c": "y"}}),
+        (None, "type == 'detection' && payload.sign", {"type": "detection", "payload": {"sign": True}}),
+        (None, "error_code == `429`", {"error_code": 429}),
+        (None, "`429` == error_code", {"error_code": 429}),
+        (None, "a == 'x' || a == 'y'", {"a": "x"}),
+        (None, "!(a == 'x')", {}),
+        (None, "a != null", {"a": True}),
+        (None, "a > `3` && b <= `2`", {"a": 4, "b": 2}),
+        (None, "`3` < a", {"a": 4}),
+        (None, "contains(name, 'boat')", {"name": "boat"}),
+        (None, 'contains(`["a", "b"]`, kind)', {"kind": "a"}),
+        (None, "starts_with(name, 'session.')", {"name": "session."}),
+        (None, "items[?kind == 'final'].text", {"items": [{"kind": "final", "text": True}]}),
+        (None, "\"x-y\".z == '1'", {"x-y": {"z": "1"}}),
+        (None, "finished && !error", {"finished": True}),
+        (None, "@ == 'Done!'", "Done!"),
+        ("lines", "status == 'active'", {"lines": None, "status": "active"}),
+    ],
+)
+def test_the_least_message_that_a_condition_takes(has: Any, match: str | None, expected: Any) -> None:
+    message = invert.fitting(Condition(has=has, match=match))
+    assert message == expected
+    assert compile_condition(has, match)(message)
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        "text",
+        "a.b.c",
+        "alternatives[0].text",
+        "result[-1].end",
+        "segments[*].text | [0]",
+        "x[?k == 'v'].t | [0]",
+        "a || b",
+    ],
+)
+def test_a_path_gives_back_what_was_put_at_it(selector: str) -> None:
+    message = invert.put({}, selector.split(" | ")[0], "word")
+    found = jmespath.search(selector, message)
+    assert found == "word"
+
+
+@pytest.mark.parametrize(
+    ("selector", "values"),
+    [("lines", ["a", "b"]), ("lines", []), ("lines[*].text", ["a", "b"]), ("tokens[?kind == 'x']", [{"text": "a"}])],
+)
+def test_a_list_is_put_element_for_element(selector: str, values: list[Any]) -> None:
+    found = jmespath.search(selector, invert.put_all({"other": 1}, selector, values))
+    assert [{"text": item["text"]} if isinstance(item, dict) else item for item in found] == values
+
+
+@pytest.mark.parametrize("selector", ["is_final", "type == 'final'", "!pending", "a.b && c"])
+@pytest.mark.parametrize("wanted", [True, False])
+def test_finality_can_be_decided_either_way(selector: str, wanted: bool) -> None:
+    message = invert.decide({}, selector, wanted)
+    assert compile_condition(None, selector)(message) is wanted
+
+
+@pytest.mark.parametrize("selector", ["length(a)", "[a, b]", "a == b", "`3`"])
+def test_what_has_no_inverse_says_so(selector: str) -> None:
+    with pytest.raises(invert.NoInverseError):
+        invert.put({}, selector, "word")
