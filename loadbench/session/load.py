@@ -61,9 +61,9 @@ def load_text(text: str, source: str) -> Profile:
     """
     marks, tree = _parse(text, source)
     profile, found = _validated(tree)
-    found += [*marks.duplicates, *check.problems(tree)]
-    if profile is None or found:
-        lines = sorted({(marks.line(problem.place), _sentence(problem)) for problem in found})
+    found += check.problems(tree)
+    if profile is None or found or marks.duplicates:
+        lines = sorted({*marks.duplicates, *((marks.line(problem.place), _sentence(problem)) for problem in found)})
         raise ProfileError([f"{source}:{line}: {sentence}" for line, sentence in lines])
     return _with_done(profile)
 
@@ -104,7 +104,7 @@ class _Marks:
     """Where things stand in the file."""
 
     def __init__(self, root: Node) -> None:
-        self.duplicates: list[Problem] = []
+        self.duplicates: list[tuple[int, str]] = []  # the line of the second, and a sentence
         self._lines: dict[Place, int] = {}
         self._seen: set[int] = set()
         self._visit(root, ())
@@ -129,9 +129,8 @@ class _Marks:
                 name = key.value if isinstance(key, ScalarNode) else ""
                 line = key.start_mark.line + 1
                 if name in first:
-                    self.duplicates.append(
-                        Problem((*place, name), f"is given twice, in lines {first[name]} and {line}")
-                    )
+                    twice = Problem((*place, name), f"is given twice, in lines {first[name]} and {line}")
+                    self.duplicates.append((line, _sentence(twice)))
                 first.setdefault(name, line)
                 self._lines.setdefault((*place, name), line)
                 self._visit(value, (*place, name))

@@ -1,0 +1,213 @@
+"""What makes no sense in a profile, though its schema allows it."""
+
+import pytest
+
+from loadbench.session.load import ProfileError, load_text
+
+AUDIO = "media: {kind: audio, chunk_ms: 100}\n"
+RULE = "receive: {rules: [{has: text, text: {model: unkeyed, text: text}}]}\n"
+HTTP = "transport: {kind: http}\nend: [{end_body: true}]\n"
+LINES = "receive: {framing: lines, rules: [{has: text, text: {model: unkeyed, text: text}}]}\n"
+
+
+def told(extra: str) -> list[str]:
+    """The problems of a sound WebSocket profile in which `extra` replaces the sections that it names."""
+    text = extra if extra.endswith("\n") else extra + "\n"
+    sections = {"transport:": "transport: {kind: websocket}\n", "media:": AUDIO, "receive:": RULE}
+    kept = [default for key, default in sections.items() if not any(line.startswith(key) for line in text.splitlines())]
+    try:
+        load_text("name: mine\n" + text + "".join(kept), "mine.yaml")
+    except ProfileError as error:
+        return [problem.split(": ", 1)[1] for problem in error.problems]
+    return []
+
+
+def receive(rules: str, extra: str = "") -> str:
+    return f"receive: {{rules: [{rules}]{extra}}}"
+
+
+def text(rule: str) -> str:
+    return receive(f"{{has: a, text: {{{rule}}}}}")
+
+
+def media(part: str) -> str:
+    return f"media: {{{part}}}"
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        "",
+        'params: {x: "1"}\nopen: [{send_json: {a: "{param.x} {session.uuid} {clip.anything} {secret.K} {time.unix}"}}]',
+        'open: [{wait: {capture: {id: a.b}}}, {send_text: "{captured.id}"}]\nend: [{send_text: "{captured.id}"}]',
+        'end: [{send_json: {last: "{count.chunks_sent}"}}]',
+        'open: [{send_text: "{{no.field}} {\\"a\\": 1}"}]',
+        'transport: {kind: websocket, url: "ws://{host}:{port}/", ping: {every_s: 5, timeout_s: 5}, compression: true}',
+        HTTP + LINES,
+        "channels: {a: {}, translation: {stage: translation}}\n"
+        'receive: {rules: [{has: x, channel: "translation:{lang}", text: {model: unkeyed, text: t}}]}',
+        text("model: keyed, text: t, key: k, order: number, seals_lower: true, final: f, start: a, end: b, join: ''"),
+        text("model: delta, replace: t, final: true"),
+        text("model: delta, text: t, key: k"),
+        text("model: snapshot, committed: c, text: t, tail: x"),
+        text("model: tokens, items: i, text: t, final: f, ignore: ['<end>']"),
+        text("model: edit, text: t, delete: d, unit_of_delete: words"),
+        text("model: edit, text: t, key: k, from_key: a, to_key: b, order: number"),
+        text("model: labels, text: t, confidence: c, min_confidence: 0.5, accept_after: 2, collapse: false"),
+        receive("{has: a, each: a, where: b, event: ignore}", ", decode: nested, nested: data.x"),
+        "never_final: {rule: promote_on_quiet, quiet_s: 2}",
+        'media: {kind: frames, frame: text, message: {i: "{media.base64}"}, base64_prefix: "data:"}',
+        "end: [{silence_s: 1}, {quiet: {for_s: 1, max_s: 2}}, {send_base64: AAE=}, {done: {}}, {grace_s: 1}]",
+        "keepalive: {every_s: 5, send_text: ''}",
+        "end: [{done: {on: [message]}}]\n" + receive("{has: a, event: done}"),
+    ],
+)
+def test_a_profile_that_makes_sense_is_taken(extra: str) -> None:
+    assert told(extra) == []
+
+
+@pytest.mark.parametrize(
+    ("extra", "problem"),
+    [
+        # fields of templates
+        ('open: [{send_json: {a: "{sesion.id}"}}]',
+         "open[0].send_json: {sesion.id}: no such field; allowed here: host, "),
+        ('open: [{send_text: "{param.x}"}]', "open[0].send_text: {param.x}: params has no x; it has none"),
+        ('open: [{send_text: "{env.HOME}"}]',
+         "open[0].send_text: {env.HOME}: the environment is not read by profiles; write "
+         "{secret.HOME}"),
+        ('open: [{send_text: "{captured.i}"}, {wait: {capture: {i: a}}}]',
+         "open[0].send_text: {captured.i}: no wait before"),
+        ('open: [{send_text: "{media.ms}"}]', "open[0].send_text: {media.ms}: no such field"),
+        ('open: [{send_text: "{count.chunks_sent}"}]', "open[0].send_text: {count.chunks_sent}: no such field"),
+        ('transport: {kind: websocket, headers: {a: "{captured.x}"}}',
+         "transport.headers.a: {captured.x}: no such field"),
+        ('transport: {kind: websocket, query: [[a, "{x}"]]}', "transport.query[0][1]: {x}: no such field"),
+        ('open: [{send_json: {"{clip.id}": 1}}]', "open[0].send_json: the key '{clip.id}' would be sent as it stands"),
+        ("open: [{send_json: {a: .nan}}]", "open[0].send_json: JSON has no way to write nan"),
+        ("open: [{send_base64: '!'}]", "open[0].send_base64: is not base64"),
+        # selectors
+        (receive("{match: 'a ==', event: done}"), "receive.rules[0].match: 'a ==' is no JMESPath expression: "),
+        (receive("{match: 'foo(a)', event: done}"), "receive.rules[0].match: JMESPath has no function foo()"),
+        (text("model: unkeyed, text: '['"), "receive.rules[0].text.text: '[' is no JMESPath expression"),
+        (text("model: unkeyed, text: t, final: 'a ='"), "receive.rules[0].text.final: 'a =' is no JMESPath expression"),
+        ("open: [{wait: {capture: {i: 'a['}}}]", "open[0].wait.capture.i: 'a[' is no JMESPath expression"),
+        ("media: {kind: audio, chunk_ms: 9, ack: {echo: 'a['}}", "media.ack.echo: 'a[' is no JMESPath expression"),
+        # channels
+        (receive("{has: a, channel: x, text: {model: unkeyed, text: t}}"),
+         "receive.rules[0].channel: 'x' is no declared "
+         "channel; declared: transcript"),
+        (receive("{has: a, channel: 'x:{lang}', text: {model: unkeyed, text: t}}"),
+         "receive.rules[0].channel: 'x:{lang}' is"),
+        (receive("{has: a, channel: 'transcript:{a[}', text: {model: unkeyed, text: t}}"),
+         "receive.rules[0].channel: 'a['"),
+        ("channels: {a: {}, b: {}}", "receive.rules[0]: must name its channel; declared: a, b"),
+        ("channels: {a: {stage: media}}", "channels.a.stage: media output is not measured yet"),
+        ("primary: x", "primary: no such channel; declared: transcript"),
+        # rules
+        (receive("{has: a}"), "receive.rules[0]: says nothing about the messages that fit"),
+        (receive("{has: a, where: b, event: done}"), "receive.rules[0].where: chooses among the elements of a list"),
+        (receive("{has: a, event: done, detail: b}"), "receive.rules[0].detail: belongs to an outcome"),
+        (receive("{has: a, event: done, channel: transcript}"), "receive.rules[0].channel: belongs to a text rule"),
+        # text models
+        (text("model: unkeyed"), "receive.rules[0].text: model unkeyed needs text"),
+        (text("model: unkeyed, text: t, key: k"),
+         "receive.rules[0].text.key: model unkeyed does not take it; allowed here: "),
+        (text("model: keyed, text: t"), "receive.rules[0].text: model keyed needs key"),
+        (text("model: keyed, text: t, key: k, replace: r"),
+         "receive.rules[0].text.replace: model keyed does not take it"),
+        (text("model: delta"), "receive.rules[0].text: model delta needs text or replace"),
+        (text("model: snapshot, text: t"), "receive.rules[0].text: model snapshot needs committed or tail"),
+        (text("model: snapshot, tail: t, final: true"), "receive.rules[0].text.final: model snapshot does not take it"),
+        (text("model: tokens, text: t"), "receive.rules[0].text: model tokens needs items"),
+        (text("model: edit, text: t, delete: d, key: k"),
+         "receive.rules[0].text: model edit takes either delete, or key, "),
+        (text("model: edit, text: t, from_key: a"),
+         "receive.rules[0].text: model edit takes either delete, or key, from_key"),
+        (text("model: labels, text: t, min_confidence: 1"), "receive.rules[0].text.min_confidence: needs confidence"),
+        # transports
+        (HTTP + RULE, "receive.framing: an HTTP body must be cut into messages; allowed here: lines, sse, auto"),
+        ("transport: {kind: http}\n" + LINES, "end: an HTTP request needs the step end_body: true"),
+        ("transport: {kind: http, ping: {every_s: 3}}\nend: [{end_body: true}]\n" + LINES,
+         "transport.ping: only WebSocket"),
+        ("transport: {kind: http, subprotocols: [a]}\nend: [{end_body: true}]\n" + LINES,
+         "transport.subprotocols: only WebS"),
+        (HTTP + LINES + 'media: {kind: audio, chunk_ms: 9, frame: text, message: "{media.base64}"}',
+         "media.frame: an HTTP body has no text frames; allowed here: binary"),
+        (HTTP + LINES + "keepalive: {every_s: 3, send_text: x}",
+         "keepalive: an HTTP request has no keep-alive messages"),
+        ("transport: {kind: websocket, method: PUT}", "transport.method: only HTTP has it"),
+        ("transport: {kind: websocket, ping: {timeout_s: 3}}", "transport.ping.timeout_s: needs every_s"),
+        ("transport: {kind: websocket, ping: {every_s: 3, close: true}}",
+         "transport.ping.close: a missing pong closes nothing"),
+        ("end: [{end_body: true}]", "end[0].end_body: only an HTTP request has a body to end"),
+        ("end: [{done: {on: [end_of_response]}}]", "end[0].done.on: only an HTTP request has an end_of_response"),
+        (LINES, "receive.framing: WebSocket messages are whole already; allowed here: message"),
+        # the end script
+        ("end: [{done: {}}, {done: {}}]", "end[1].done: there is a done step before it"),
+        ("end: [{done: {on: []}}]", "end[0].done.on: names no event"),
+        ("end: [{done: {on: [message]}}]", "end[0].done.on: no message means done: give has or match here"),
+        ("end: [{grace_s: 1}, {done: {}}]", "end[0].grace_s: the grace comes after the done step"),
+        ("end: [{send_text: x}, {silence_s: 1}]", "end[1].silence_s: silence is added to the media"),
+        ("media: {kind: frames}\nend: [{silence_s: 1}]", "end[0].silence_s: frames have no silence"),
+        ("end: [{quiet: {for_s: 3, max_s: 2}}]", "end[0].quiet.for_s: is longer than max_s"),
+        # media
+        (media("kind: audio"), "media: audio needs either chunk_ms or chunk_bytes"),
+        (media("kind: audio, chunk_ms: 1, chunk_bytes: 2"), "media: audio needs either chunk_ms or chunk_bytes"),
+        (media("kind: audio, chunk_bytes: 3"), "media.chunk_bytes: must be a multiple of 2"),
+        (media("kind: audio, chunk_ms: 0.001"), "media.chunk_ms: is less than one sample at 16000 Hz"),
+        (media("kind: audio, chunk_ms: 9, fps: 3"), "media.fps: has no meaning for audio"),
+        (media("kind: frames, chunk_ms: 9"), "media.chunk_ms: has no meaning for frames"),
+        (media("kind: frames, fps: 0"), "media.fps: must be above 0"),
+        (media("kind: frames, frame: text"), "media: text frames need a message that holds {media.base64}"),
+        (media("kind: frames, frame: text, message: {a: 1}"),
+         "media.message: must hold {media.base64} exactly once, not 0"),
+        (media('kind: frames, frame: text, message: "{media.base64}", last: {a: 1}'),
+         "media.last: must hold {media.base64}"),
+        (media("kind: audio, chunk_ms: 9, base64_prefix: x"), "media.base64_prefix: only text frames have it"),
+        ("pace: {chunk_ms_min: 150}", "media.chunk_ms: a chunk of 100 ms is shorter than pace.chunk_ms_min, 150 ms"),
+        ("pace: {chunk_ms_max: 50}", "media.chunk_ms: a chunk of 100 ms is longer than pace.chunk_ms_max, 50 ms"),
+        ("pace: {gap_s_max: 0.05}", "media.chunk_ms: a chunk of 100 ms leaves gaps of more than pace.gap_s_max"),
+        ("pace: {realtime_factor_min: 2}", "pace.realtime_factor_min: media is sent in real time"),
+        # what is not done yet, or can never be
+        (receive("{has: a, event: done}", ", clock: {processed: x}"),
+         "receive.clock: the service's media clock is not"),
+        (receive("{has: a, event: done}", ", decode: nested"), "receive.nested: decode: nested and the name"),
+        (receive("{has: a, event: done}", ", decode: nested, nested: 'a[0]'"),
+         "receive.nested: must be a field's name"),
+        (receive("{has: a, event: done}", ", statuses: [{outcome: fatal}]"), "receive.statuses[0]: names no status"),
+        (receive("{has: a, event: done}", ", statuses: [{status: [3], reason: '(', outcome: fatal}]"),
+         "receive.statuses[0].reason: is no regular expression"),
+        ("ignore_empty: false", "ignore_empty: cannot be switched off"),
+        ("ignore_unchanged: false", "ignore_unchanged: cannot be switched off"),
+        ("never_final: {rule: promote_on_quiet}", "never_final.quiet_s: belongs to rule: promote_on_quiet"),
+        ("never_final: {quiet_s: 1}", "never_final.quiet_s: belongs to rule: promote_on_quiet"),
+        ("keepalive: {every_s: 3}", "keepalive: sends exactly one of send_json, send_text"),
+        ("keepalive: {every_s: 3, send_text: a, send_binary: b}", "keepalive: sends exactly one of"),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused_in_one_sentence(extra: str, problem: str) -> None:
+    sentences = told(extra)
+    assert len(sentences) == 1, sentences
+    assert sentences[0].startswith(problem)
+
+
+def test_what_the_schema_refuses_already_breaks_no_check() -> None:
+    """Every section with a wrong type, and values of wrong types inside: complaints, and no exception."""
+    for wrong in ("3", "[1]", "{a: [1]}", "text", "null"):
+        for section in (
+            "transport",
+            "media",
+            "receive",
+            "open",
+            "end",
+            "channels",
+            "pace",
+            "keepalive",
+            "params",
+            "close",
+        ):
+            told(f"{section}: {wrong}")
+    assert told(text("model: [1], text: {a: 1}, min_confidence: x"))
+    assert told(receive("3, [1], {has: {}, match: 3, text: 3, statuses: 3}"))
+    assert told(media("kind: audio, chunk_ms: [1], chunk_bytes: x, rate_hz: y, fps: z, frame: text, message: 3"))
