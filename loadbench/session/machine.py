@@ -35,8 +35,8 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeVar, cast
 
-from loadbench.results.outcome import side
 from loadbench.results.record import Connection, SessionRecord, Utterance
+from loadbench.session.books import Books
 from loadbench.session.ending import DONE, Standing, moment, of_loss, of_output, seconds
 from loadbench.session.hearing import MESSAGE_KINDS, Heard, Hearing, shown
 from loadbench.session.profile import Profile
@@ -60,9 +60,6 @@ __all__ = ["MESSAGE_KINDS", "Compiled", "Conversation", "compile_profile"]
 
 Phase = Literal["idle", "dialling", "opening", "waiting", "media", "ending", "closing", "ended"]
 Method = TypeVar("Method", bound=Callable[..., None])
-
-CAUSE_CHARACTERS: Final = 500
-WARNINGS: Final = 20
 
 
 def _never_raises(method: Method) -> Method:
@@ -94,10 +91,6 @@ class Conversation:
     ) -> None:
         if not tasks:
             raise ValueError("a conversation carries at least one clip")
-        self.session = session
-        self.planned_ns = planned_ns
-        self.outcome: str | None = None
-        self.ready_ns: int | None = None
         self._how = compiled or compile_profile(profile)
         self._tasks = tuple(tasks)
         self._limits = limits
@@ -112,13 +105,8 @@ class Conversation:
         self._early_done_ns: int | None = None
         self._marks: list[tuple[Send, Utterance]] = []
         self._shut = False
-        self._cause = ""
-        self._warnings: list[str] = []
-        self._raw: list[str] = []
-        self._connection: Connection | None = None
         self._last_message_ns: int | None = None
-        self._ended_ns: int | None = None
-        self._utterances: list[Utterance] = []
+        self._books = Books(session, planned_ns)
         self._begin_utterance()
 
     # ---- what the driver may ask
@@ -127,6 +115,16 @@ class Conversation:
         """The actions asked for since the last call, in order."""
         actions, self._actions = self._actions, []
         return actions
+
+    @property
+    def outcome(self) -> str | None:
+        """How the session ends, once that is settled."""
+        return self._books.outcome
+
+    @property
+    def ready_ns(self) -> int | None:
+        """When the opening script was through; None: it is not yet."""
+        return self._books.ready_ns
 
     @property
     def ended(self) -> bool:
@@ -157,26 +155,8 @@ class Conversation:
         self, *, worker: str, user: int, stage: str, window: Literal["warmup", "measure", "drain"], begun_ns: int
     ) -> SessionRecord:
         """What is known of the session. Raises ValueError before Ended."""
-        if self.outcome is None or self._ended_ns is None:
-            raise ValueError(f"session {self.session} has not ended")
-        return SessionRecord(
-            id=self.session,
-            worker=worker,
-            user=user,
-            stage=stage,
-            window=window,
-            planned_ns=self.planned_ns,
-            begun_ns=begun_ns,
-            ready_ns=self.ready_ns,
-            ended_ns=self._ended_ns,
-            connections=[self._connection] if self._connection else [],
-            utterances=self._utterances,
-            outcome=self.outcome,
-            side=side(self.outcome),
-            cause=self._cause[:CAUSE_CHARACTERS],
-            warnings=self._warnings,
-            messages={kind: count for kind, count in self._hearing.counts.items() if count},
-            raw=self._raw,
+        return self._books.record(
+            self._hearing.counts, worker=worker, user=user, stage=stage, window=window, begun_ns=begun_ns
         )
 
     # ---- what the driver says: connection and media
@@ -188,21 +168,19 @@ class Conversation:
             return
         at_ns = self._at(now_ns)
         self._phase = "dialling"
-        self._connection = Connection(dialled_ns=at_ns)
+        self._books.connection = Connection(dialled_ns=at_ns)
         self._due_in("connect", at_ns, self._limits.connect_s)
         self._due_in("session", at_ns, self._limits.session_s)
 
     @_never_raises
     def opened(self, facts: Opened) -> None:
         """The connection stands."""
-        if self._phase != "dialling" or self._connection is None:
+        if self._phase != "dialling":
             return
         at_ns = self._at(facts.at_ns)
         self._phase = "opening"
         self._drop("connect")
-        line = self._connection
-        line.opened_ns, line.tcp_ns, line.tls_ns = at_ns, facts.tcp_ns, facts.tls_ns
-        line.local, line.remote, line.status = facts.local, facts.remote, facts.status
+        self._books.opened(facts, at_ns)
         self._due_in("ready", at_ns, self._limits.ready_s)
         self._keep_alive(at_ns)
         self._follow_opening(at_ns)
@@ -211,8 +189,8 @@ class Conversation:
     def answered(self, status: int, at_ns: int, content_type: str = "") -> None:
         """The head of an HTTP response is in, a good one."""
         self._at(at_ns)
-        if self._connection is not None and not self.ended:
-            self._connection.status = status
+        if self._books.connection is not None and not self.ended:
+            self._books.connection.status = status
         self._hearing.content_type(content_type)
 
     @_never_raises
@@ -235,9 +213,9 @@ class Conversation:
                 if not self._listening:
                     break
                 self._heard(heard)
-        self._note_loss(cause, at_ns)
+        self._books.lost(cause, at_ns)
         if self.outcome is None and self._is_done:
-            self._after_done(cause, at_ns)
+            self._after_done(cause)
         elif self.outcome is None:
             self._judge_loss(cause, at_ns)
         self._end(at_ns)
@@ -297,10 +275,8 @@ class Conversation:
         if self.ended:
             return
         at_ns = self._at(now_ns)
-        if self.outcome is None and self._is_done and self._is_last:
-            self._finish_utterance(at_ns)
         said = "interrupted" if outcome == "interrupted" else "the time of the run was up"
-        self._settle(outcome, f"{said} {moment(self._utterance, at_ns)}", at_ns)
+        self._settle(outcome, f"{said} {moment(self._utterance, at_ns)}")
         self._give_up(at_ns)
 
     @_never_raises
@@ -309,18 +285,18 @@ class Conversation:
         if self.ended:
             return
         at_ns = self._at(now_ns)
-        self._settle(outcome, detail, at_ns)
+        self._settle(outcome, detail)
         self._give_up(at_ns)
 
     # ---- small words
 
     @property
     def _utterance(self) -> Utterance:
-        return self._utterances[-1]
+        return self._books.utterances[-1]
 
     @property
     def _is_last(self) -> bool:
-        return len(self._utterances) == len(self._tasks)
+        return len(self._books.utterances) == len(self._tasks)
 
     @property
     def _is_done(self) -> bool:
@@ -347,10 +323,6 @@ class Conversation:
     def _drop(self, *names: str) -> None:
         for name in names:
             self._deadlines.pop(name, None)
-
-    def _warn(self, text: str) -> None:
-        if len(self._warnings) < WARNINGS:
-            self._warnings.append(text[:CAUSE_CHARACTERS])
 
     def _ask(self, action: Action) -> None:
         self._actions.append(action)
@@ -379,9 +351,9 @@ class Conversation:
         if utterance.first_message_ns is None and zero_ns is not None and at_ns >= zero_ns:
             utterance.first_message_ns = at_ns
         if heard.warning:
-            self._warn(heard.warning)
+            self._books.warn(heard.warning)
         if heard.ending is not None:
-            self._raw.append(heard.raw)
+            self._books.raw.append(heard.raw)
             self._refuse(heard.ending[0], f"{heard.ending[1]}, {moment(utterance, at_ns)}", at_ns)
             return
         if "silence" in self._deadlines:
@@ -411,7 +383,7 @@ class Conversation:
                 return
         if heard.done and self._phase in ("media", "ending") and not self._is_done and self._early_done_ns is None:
             self._early_done_ns = at_ns
-            self._warn(f"the service said that it was done {moment(self._utterance, at_ns)}, before the end mark")
+            self._books.warn(f"the service said that it was done {moment(self._utterance, at_ns)}, before the end mark")
 
     @property
     def _waiting_step(self) -> Expect | Say | Lull | Finish | Grace | None:
@@ -434,7 +406,7 @@ class Conversation:
             except RuleError:
                 value = None
             if value is None:
-                self._raw.append(shown(json.dumps(heard.item, default=str)))
+                self._books.raw.append(shown(json.dumps(heard.item, default=str)))
                 self._refuse("profile_error", f"{{captured.{name}}} found nothing in the message", heard.at_ns)
                 return False
             self._fields[f"captured.{name}"] = value if isinstance(value, str) else json.dumps(value, default=str)
@@ -454,7 +426,7 @@ class Conversation:
                 return
             self._step += 1
         self._drop("ready")
-        self.ready_ns = at_ns
+        self._books.ready_ns = at_ns
         self._ask_for_media(at_ns)
 
     def _ask_for_media(self, at_ns: int) -> None:
@@ -463,18 +435,8 @@ class Conversation:
         self._keep_alive(at_ns)
 
     def _begin_utterance(self) -> None:
-        task = self._tasks[len(self._utterances)]
-        self._utterances.append(
-            Utterance(
-                index=len(self._utterances),
-                clip=task.id,
-                attempt=task.attempt,
-                media_ns=task.media_ns,
-                onset_ns=task.onset_ns,
-                activity_end_ns=task.activity_end_ns,
-                chunks_planned=task.chunks,
-            )
-        )
+        task = self._tasks[len(self._books.utterances)]
+        self._books.begin(task)
         self._fields["clip.id"] = task.id
         self._fields.update({f"clip.{name.removeprefix('clip.')}": value for name, value in task.fields.items()})
         self._hearing.begin()
@@ -497,7 +459,7 @@ class Conversation:
             return
         if not self._is_done:  # a script without a done step: nobody said that it was all, so there is no time of it
             self._close_output("quiet" if any(isinstance(step, Lull) for step in self._how.end) else "end of script")
-        self._finish_utterance(at_ns)
+        self._finish_utterance()
         if self.outcome is not None:
             self._hang_up(at_ns)
         else:
@@ -524,6 +486,8 @@ class Conversation:
         return True
 
     def _awaits_done(self, step: Finish, at_ns: int) -> bool:
+        if self._is_done:
+            return False
         early = {"message": self._early_done_ns, "first_final": self._hearing.headline_final_ns}
         for rule, said_ns in early.items():
             if rule in step.on and said_ns is not None:
@@ -542,14 +506,14 @@ class Conversation:
     def _close_output(self, rule: str, said_ns: int | None = None) -> None:
         self._utterance.done_rule = rule
         self._utterance.done_ns = said_ns
-        self._drop("silence", "final", "done", "promote")
+        self._drop("silence", "final", "done", "promote", *(["session"] if self._is_last else []))
         self._promote()
 
     def _promote(self) -> None:
         if self._how.profile.never_final.rule != "explicit":
             self._hearing.promote()
 
-    def _finish_utterance(self, at_ns: int) -> None:
+    def _finish_utterance(self) -> None:
         """Judge an utterance that is done; after the last one, the session."""
         utterance = self._utterance
         self._promote()
@@ -558,12 +522,11 @@ class Conversation:
         part = profile.channels.get(profile.headline)
         is_media = part is not None and part.stage == "media"
         utterance.outcome, sentence = of_output(utterance.channels, profile.headline, any_channel=is_media)
-        if sentence and not self._cause:
-            self._cause = sentence
+        self._books.cause = self._books.cause or sentence
         if self._is_last:
-            self.outcome = next((u.outcome for u in self._utterances if u.outcome not in (None, "ok")), "ok")
+            outcomes = [each.outcome for each in self._books.utterances]
+            self._books.outcome = next((outcome for outcome in outcomes if outcome != "ok"), "ok")
             self._deadlines.clear()
-        self._at(at_ns)
 
     # ---- endings
 
@@ -583,7 +546,7 @@ class Conversation:
 
     def _refuse(self, outcome: str, sentence: str, at_ns: int) -> None:
         """End a session whose service still talks: close, and wait for the other side's close."""
-        self._settle(outcome, sentence, at_ns)
+        self._settle(outcome, sentence)
         self._phase = "closing"
         self._shut_down(at_ns)
 
@@ -593,28 +556,31 @@ class Conversation:
             self._ask(Shut())
         if self._phase != "idle":
             self._ask(Abort())
-            self._note_loss(Cause("aborted", at_ns, by="us"), at_ns)
+            self._books.lost(Cause("aborted", at_ns, by="us"), at_ns)
         self._end(at_ns)
 
-    def _settle(self, outcome: str, sentence: str, at_ns: int) -> None:
-        """The first outcome stays; media stops, and what the channels show is kept as it is."""
+    def _settle(self, outcome: str, sentence: str) -> None:
+        """The first outcome stays, and an utterance that is done keeps its own. Media stops; texts stay as they are."""
         if self._phase in ("waiting", "media"):
             self._ask(StopMedia())
-        if self.outcome is not None:
+        books, utterance = self._books, self._utterance
+        if books.outcome is None and self._is_done:
+            self._finish_utterance()
+        if books.outcome is not None:
+            books.warn(sentence)
             return
-        self.outcome, self._cause = outcome, sentence
+        books.outcome, books.cause = outcome, sentence
         self._deadlines.clear()
-        utterance = self._utterance
-        utterance.outcome = outcome
-        utterance.channels = self._hearing.channels()
-        self._at(at_ns)
+        if utterance.outcome is None:
+            utterance.outcome = outcome
+            utterance.channels = self._hearing.channels()
 
     def _end(self, at_ns: int) -> None:
         if self.ended:
             return
         self._phase = "ended"
         self._deadlines.clear()
-        self._ended_ns = at_ns
+        self._books.ended_ns = at_ns
         self._ask(Ended())
 
     def _break(self, error: Exception) -> None:
@@ -622,31 +588,21 @@ class Conversation:
         where = traceback.extract_tb(error.__traceback__)[-1]
         sentence = f"{type(error).__name__} at {where.name}:{where.lineno}: {error}"
         if self.outcome is not None:
-            self._warn(sentence)
+            self._books.warn(sentence)
         else:
-            self.outcome, self._cause = "internal", sentence
+            self._books.outcome, self._books.cause = "internal", sentence
             self._utterance.outcome = "internal"
         if not self.ended:
-            self._actions += [StopMedia(), Abort()] if self._connection else []
+            self._actions += [StopMedia(), Abort()] if self._books.connection else []
             self._end(self._now_ns)
 
     # ---- the end of the connection
-
-    def _note_loss(self, cause: Cause, at_ns: int) -> None:
-        line = self._connection
-        if line is None:
-            return
-        line.ended_ns = at_ns
-        line.cause = cause.kind
-        line.close_by, line.close_code, line.close_reason = cause.by, cause.code, cause.reason
-        line.status = line.status if cause.status is None else cause.status
-        line.retry_after_s = cause.retry_after_s
 
     def _judge_loss(self, cause: Cause, at_ns: int) -> None:
         """The connection ended before the output was done, unless its end is what the profile waits for."""
         rules = [step for step in self._how.end if isinstance(step, Finish)]
         standing = Standing(
-            opened=self._phase != "dialling",
+            opened=self._phase not in ("idle", "dialling"),
             marked=self._past_mark,
             close_is_done=bool(rules) and rules[0].by_close,
             said=self._hearing.said,
@@ -654,23 +610,23 @@ class Conversation:
         )
         outcome, sentence = of_loss(self._how, cause, standing)
         if outcome != DONE:
-            self._settle(outcome, sentence, at_ns)
+            self._settle(outcome, sentence)
             return
         self._close_output(sentence, at_ns)
-        self._after_done(cause, at_ns)
+        self._after_done(cause)
 
-    def _after_done(self, cause: Cause, at_ns: int) -> None:
+    def _after_done(self, cause: Cause) -> None:
         """The connection ended and the utterance at hand is done, though perhaps not the session."""
-        self._finish_utterance(at_ns)
+        self._finish_utterance()
         code = cause.code if cause.kind == "closed" else None
         if cause.kind != "closed" or (code is not None and code not in self._how.expected):
-            self._warn(
+            self._books.warn(
                 f"after the output was done the connection ended: {cause.kind} {code or ''} {cause.reason}".rstrip()
             )
         if self.outcome is None:
-            carried, asked = len(self._utterances), len(self._tasks)
+            carried, asked = len(self._books.utterances), len(self._tasks)
             self._begin_utterance()
-            self._settle("closed_early", f"closed after {carried} of {asked} utterances", at_ns)
+            self._settle("closed_early", f"closed after {carried} of {asked} utterances")
 
     # ---- deadlines
 
@@ -689,7 +645,7 @@ class Conversation:
             self._say(self._how.keepalive, "keepalive", at_ns)
 
     def _lapse(self, outcome: str, sentence: str, at_ns: int) -> None:
-        self._settle(outcome, sentence, at_ns)
+        self._settle(outcome, sentence)
         self._give_up(at_ns)
 
     def _connect_due(self, at_ns: int) -> None:
@@ -742,11 +698,11 @@ class Conversation:
             self._deadlines["promote"] = oldest_ns + quiet_ns
 
     def _their_close_due(self, at_ns: int) -> None:
-        self._warn(f"the service did not close within {self._limits.close_s:g} s of its last output")
+        self._books.warn(f"the service did not close within {self._limits.close_s:g} s of its last output")
         self._shut_down(at_ns)
 
     def _close_due(self, at_ns: int) -> None:
-        self._warn(f"the service did not answer our close within {self._limits.close_s:g} s")
+        self._books.warn(f"the service did not answer our close within {self._limits.close_s:g} s")
         self._give_up(at_ns)
 
 
