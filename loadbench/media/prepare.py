@@ -20,13 +20,13 @@ NOTES: Final = "notes.json"
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far the encoding is, after clip `clip`; `notes` say what was odd about its media.
+    """How far encoding is: `done` of `total` clips, the last of them `clip`; `notes` say what is odd about its media.
 
     `done_s` are seconds of media; `total_s` is None where the manifest does not declare every length.
     """
 
-    done_clips: int
-    clips: int
+    done: int
+    total: int
     done_s: float
     total_s: float | None
     clip: str

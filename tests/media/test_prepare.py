@@ -1,0 +1,125 @@
+"""A corpus is encoded once, and all its troubles come at once."""
+
+import hashlib
+import multiprocessing
+import os
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadbench.corpus.clip import Clip, Track
+from loadbench.media import prepare
+from loadbench.media.form import AudioForm, FrameForm
+from loadbench.media.plan import ChunkPlan
+from loadbench.media.prepare import MediaError, Progress
+from tests.media import making
+
+FORM = AudioForm("s16le", 16_000, 3200)
+
+
+def clip(name: str, *tracks: Track, line: int = 1) -> Clip:
+    return Clip(name, "speech2text", tracks, "en", "en", source="corpus/manifest.jsonl", line=line)
+
+
+def sound(folder: Path, name: str = "a.wav", **track: Any) -> Track:
+    return Track("audio", making.wav(folder / name, making.THOUSANDS), **track)
+
+
+def test_each_clip_gets_a_plan_and_the_second_time_nothing_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clips = [clip("a", sound(tmp_path)), clip("b", sound(tmp_path, duration_s=Fraction("0.5")))]
+    seen: list[Progress] = []
+    first = prepare.prepare(clips, FORM, tmp_path / "cache", seen.append)
+    plans = {name: ChunkPlan.load(folder) for name, folder in first.items()}
+    assert [len(plans[name]) for name in ("a", "b")] == [5, 3]
+    assert plans["b"].due_ns.tolist() == [200_000_000, 400_000_000, 500_000_000]
+    assert plans["b"].duration_ns == 500_000_000
+    assert seen == [Progress(1, 2, 1.0, None, "a"), Progress(2, 2, 1.5, None, "b")]
+    for encoder in ("audio", "video"):
+        monkeypatch.setattr(getattr(prepare, encoder), "chunks", lambda *_: pytest.fail("encoded again"))
+    assert prepare.prepare(clips, FORM, tmp_path / "cache") == first
+
+
+def test_a_file_that_was_replaced_is_encoded_anew(tmp_path: Path) -> None:
+    track = sound(tmp_path)
+    before = prepare.prepare([clip("a", track)], FORM, tmp_path / "cache")["a"]
+    making.wav(track.path, making.THOUSANDS[:6400])
+    after = prepare.prepare([clip("a", track)], FORM, tmp_path / "cache")["a"]
+    assert before != after
+    assert ChunkPlan.load(after).size == 6400
+
+
+def test_notes_about_media_come_back_from_the_cache(tmp_path: Path) -> None:
+    path = making.wav(tmp_path / "a.wav", making.THOUSANDS + b"\1")
+    seen: list[Progress] = []
+    for _ in range(2):
+        prepare.prepare([clip("a", Track("audio", path))], FORM, tmp_path / "cache", seen.append)
+    said = (f"{path}: 1 byte(s) at its end are less than a sample and were dropped",)
+    assert [progress.notes for progress in seen] == [said, said]
+
+
+def test_the_track_is_chosen_by_what_the_profile_sends(tmp_path: Path) -> None:
+    film = Track("video", making.video(tmp_path / "a.mp4", range(0, 400, 40)))
+    both = clip("a", film, sound(tmp_path))
+    assert len(ChunkPlan.load(prepare.prepare([both], FORM, tmp_path / "cache")["a"])) == 5
+    assert len(ChunkPlan.load(prepare.prepare([both], FrameForm(), tmp_path / "cache")["a"])) == 10
+
+
+def test_silence_of_the_end_script_makes_a_plan_of_its_own(tmp_path: Path) -> None:
+    clips = [clip("a", sound(tmp_path))]
+    plain = ChunkPlan.load(prepare.prepare(clips, FORM, tmp_path / "cache")["a"])
+    tailed = ChunkPlan.load(prepare.prepare(clips, FORM, tmp_path / "cache", tail_silence_s=0.3)["a"])
+    assert (len(plain), len(tailed)) == (5, 7)
+    assert plain.duration_ns == tailed.duration_ns == 1_000_000_000
+    assert tailed.due_ns[-1] == 1_300_000_000
+
+
+def test_all_problems_come_at_once_with_their_places(tmp_path: Path) -> None:
+    good = sound(tmp_path)
+    digest = hashlib.sha256(good.path.read_bytes()).hexdigest()
+    clips = [
+        clip("good", sound(tmp_path, sha256=digest)),
+        clip("other", sound(tmp_path, sha256="0" * 64), line=2),
+        clip("gone", Track("audio", tmp_path / "gone.wav"), line=3),
+        clip("mute", Track("video", tmp_path / "a.mp4"), line=4),
+        clip("empty", Track("audio", making.wav(tmp_path / "e.wav", b"")), line=5),
+    ]
+    with pytest.raises(MediaError) as caught:
+        prepare.prepare(clips, FORM, tmp_path / "cache")
+    where = "corpus/manifest.jsonl"
+    assert caught.value.problems == [
+        f"{where}:2: clip other: {good.path}: its sha256 is {digest}, the manifest says {'0' * 64}",
+        f"{where}:3: clip gone: {tmp_path / 'gone.wav'}: No such file or directory",
+        f"{where}:4: clip mute: has no audio track, which the profile sends",
+        f"{where}:5: clip empty: {tmp_path / 'e.wav'}: holds no samples",
+    ]
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(MediaError, match="the media cache cannot be used"):
+        prepare.prepare([clip("a", sound(tmp_path))], FORM, tmp_path / "file" / "cache")
+
+
+def _prepare(folder: Path) -> None:
+    clips = [clip(name, Track("audio", folder / f"{name}.wav")) for name in "abcdefgh"]
+    done = prepare.prepare(clips, FORM, folder / "cache")
+    os._exit(0 if all(len(ChunkPlan.load(path)) == 5 for path in done.values()) else 1)
+
+
+def test_processes_at_once_come_to_the_same_folders(tmp_path: Path) -> None:
+    for n, name in enumerate("abcdefgh"):
+        making.wav(tmp_path / f"{name}.wav", making.THOUSANDS[:-2] + bytes([n, 0]))
+    spawn = multiprocessing.get_context("spawn")
+    children = [spawn.Process(target=_prepare, args=(tmp_path,)) for _ in range(3)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(60)
+    assert [child.exitcode for child in children] == [0, 0, 0]
+    left = sorted(path.name for path in (tmp_path / "cache").iterdir())
+    assert len(left) == 9
+    assert left[-1] == "hashes.json"
