@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from typing import Final, Protocol
@@ -119,6 +120,7 @@ class Agenda:
     def __init__(self, clock: Clock, make_alarm: MakeAlarm) -> None:
         self._clock = clock
         self._alarm = make_alarm(self._turn)
+        self.alarm_name = type(self._alarm).__name__
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._order = count()
         self._turning = False
@@ -147,3 +149,30 @@ class Agenda:
             self._turning = False
             if heap:
                 self._alarm.at(heap[0][0])
+
+
+class Reminder:
+    """An appointment that moves: `call` comes at the time asked for or earlier, and then asks again if it must.
+
+    Most deadlines move on before they come, so one that is kept early is cheaper than one cancelled each time.
+    """
+
+    def __init__(self, agenda: Agenda, call: Callable[[], None]) -> None:
+        self._agenda = agenda
+        self._call: Callable[[], None] | None = call
+        self._at_ns: int | None = None
+
+    def by(self, at_ns: int | None) -> None:
+        """Call no later than this; None asks for nothing."""
+        if at_ns is not None and (self._at_ns is None or at_ns < self._at_ns):
+            self._at_ns = at_ns
+            self._agenda.at(at_ns, partial(self._ring, at_ns))
+
+    def close(self) -> None:
+        """Call no more, and let go of whom to call."""
+        self._call = None
+
+    def _ring(self, at_ns: int) -> None:
+        if at_ns == self._at_ns and self._call is not None:  # else an earlier one has taken its place
+            self._at_ns = None
+            self._call()

@@ -39,7 +39,7 @@ class Heart:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._due_ns = clock() + BEAT_NS
-        self._longest_ns = 0
+        self._longest_ns = self._taken = 0
         self.gaps: list[tuple[int, int]] = []
 
     def start(self, agenda: Agenda) -> None:
@@ -73,11 +73,12 @@ class Heart:
                 longest = max(longest, end - start)
         return longest
 
-    def take_longest(self) -> int:
-        """The longest gap, of any length, since this was asked last."""
+    def take(self, over_ns: float) -> tuple[int, list[tuple[int, int]]]:
+        """Since this was asked last: the longest gap, of any length, and the noted ones longer than `over_ns`."""
         self.look()
         longest, self._longest_ns = self._longest_ns, 0
-        return longest
+        fresh, self._taken = self.gaps[self._taken :], len(self.gaps)
+        return longest, [(start, end) for start, end in fresh if end - start > over_ns]
 
 
 class Collections:

@@ -112,9 +112,11 @@ class Schedule:
         return "measure" if self.end_ns is None or at_ns < self.end_ns else "drain"
 
     def users_target(self, now_ns: int) -> int:
-        """How many users are meant to be there; 0 where the workload has none, or is over."""
-        if self._work.model != "closed" or self._left <= 0 or self.window(now_ns) == "drain":
+        """How many users are meant to be there; 0 where the workload has none, or its time is over."""
+        if self._work.model != "closed" or self.window(now_ns) == "drain":
             return 0
+        if self._left <= 0:
+            return self._running
         if not self._work.ramp_s:
             return self._work.users
         here = 1 + int((now_ns - self._begin_ns) / (self._work.ramp_s * 1e9) * self._work.users)

@@ -1,0 +1,101 @@
+"""What is counted in a run, and its ticks: each holds the difference to the last, so that their sum is the whole."""
+
+from array import array
+from collections import Counter
+
+from loadbench.engine.drive import Driver
+from loadbench.engine.health import Collections, Heart, Usage, fold
+from loadbench.engine.pacer import Wheel
+from loadbench.engine.pipe import Start
+from loadbench.engine.workload import Window
+from loadbench.readings.machine import Readings
+from loadbench.results.tick import Tick
+from loadbench.session.machine import MESSAGE_KINDS
+from loadbench.transports.contract import Clock
+
+
+class Books:
+    """Holds the active sessions by id. `started` counts all that ever were."""
+
+    def __init__(self, start: Start, kind: str, wheel: Wheel, heart: Heart, clock: Clock) -> None:
+        self.active: dict[str, Driver] = {}
+        self.started = 0
+        self.collections = Collections()
+        self._start, self._kind, self._wheel, self._heart, self._clock = start, kind, wheel, heart, clock
+        self._usage, self._readings = Usage(), Readings()
+        self._since_ns = clock()
+        self._ticks = self._told_started = self._told_bytes = 0
+        self._start_late_ns: array[int] = array("q")
+        self._outcomes: Counter[str] = Counter()
+        self._past: Counter[str] = Counter()  # messages of the sessions that are over
+        self._told: Counter[str] = Counter()
+        self._past_blocked_ns = self._told_blocked_ns = 0
+
+    def begin(self, at_ns: int) -> None:
+        """The first tick counts from here."""
+        self._since_ns = at_ns
+        self._heart.take(0)
+
+    def began(self, driver: Driver, late_ns: int) -> None:
+        """A session is about to begin, that much later than planned."""
+        self.active[driver.role.id] = driver
+        self.started += 1
+        self._start_late_ns.append(late_ns)
+
+    def ended(self, driver: Driver, outcome: str) -> None:
+        """It is over."""
+        del self.active[driver.role.id]
+        self._outcomes[outcome] += 1
+        self._past.update(driver.messages)
+        self._past_blocked_ns += driver.blocked_ns
+
+    def tick(self, window: Window, users_target: int, more: dict[str, float]) -> Tick:
+        """All since the last one. `more` goes beside the machine's readings."""
+        now = self._clock()
+        span_ns, self._since_ns = max(0, now - self._since_ns), now
+        started, self._told_started = self.started - self._told_started, self.started
+        media_bytes, self._told_bytes = self._wheel.bytes - self._told_bytes, self._wheel.bytes
+        outcomes, self._outcomes = dict(self._outcomes), Counter()
+        late_ns, start_late_ns = self._wheel.take_late(), self._start_late_ns
+        self._start_late_ns = array("q")
+        lateness, lateness_sum_ns = fold(late_ns)
+        gap_ns, gaps = self._heart.take(self._start.thresholds.taint_gap_ms * 1e6)
+        gc_ns, gc_max_ns = self.collections.take()
+        self._ticks += 1
+        return Tick(
+            worker=self._start.worker,
+            seq=self._ticks - 1,
+            at_ns=now,
+            span_ns=span_ns,
+            active=len(self.active),
+            users_target=users_target,
+            stage=self._start.workload.stage,
+            window=window,
+            started=started,
+            ended=outcomes,
+            chunks={self._kind: len(late_ns)} if late_ns else {},
+            media_bytes=media_bytes,
+            messages=self._messages(),
+            lateness=lateness,
+            lateness_sum_ns=lateness_sum_ns,
+            blocked_ns=self._blocked(),
+            start_lateness=fold(start_late_ns)[0],
+            loop_gap_ns=gap_ns,
+            gaps=gaps,
+            gc_ns=gc_ns,
+            gc_max_ns=gc_max_ns,
+            readings=self._readings.take() | more,
+            **self._usage.take(),
+        )
+
+    def _messages(self) -> dict[str, int]:
+        """By columns: a loop over sessions and kinds would stand in the way of the chunks."""
+        sums = map(sum, zip(*(driver.messages.values() for driver in self.active.values()), strict=True))
+        now = self._past + Counter(dict(zip(MESSAGE_KINDS, sums, strict=False)))
+        fresh, self._told = now - self._told, now
+        return dict(fresh)
+
+    def _blocked(self) -> int:
+        now_ns = self._past_blocked_ns + sum(driver.blocked_ns for driver in self.active.values())
+        fresh, self._told_blocked_ns = now_ns - self._told_blocked_ns, now_ns
+        return fresh

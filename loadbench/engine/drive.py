@@ -1,0 +1,378 @@
+"""One session driven: between the transport that tells, the wheel that sends and the conversation that decides.
+
+A driver never decides what a message means, and no error in it reaches another session.
+"""
+
+import asyncio
+import base64
+from collections.abc import Callable
+from functools import partial
+from typing import Final, Literal, cast
+
+from loadbench.engine.address import MissingFieldError
+from loadbench.engine.alarm import Reminder
+from loadbench.engine.pacer import ChunkLog, Stream, media_zero
+from loadbench.engine.reel import Reel
+from loadbench.engine.rig import Rig, Role
+from loadbench.engine.workload import phase_ms
+from loadbench.results.masks import Masks
+from loadbench.results.outcome import side
+from loadbench.results.record import ChunkTimes, Lateness, Message, SessionRecord, Started, Utterance
+from loadbench.session.machine import Conversation
+from loadbench.session.wire import Abort, Action, Cause, Ended, Opened, Send, Shut, StartMedia, StopMedia
+from loadbench.transports.contract import Buffer, Link
+
+MESSAGE_CHARACTERS: Final = 64 * 1024
+
+
+class Driver:
+    """A session from its dial to its record, which `emit` gets; then `over` is told its outcome, once."""
+
+    def __init__(self, rig: Rig, role: Role, over: Callable[["Driver", str], None]) -> None:
+        self._rig, self._over = rig, over
+        self.role = role
+        self._begun_ns = rig.clock()
+        self._fields = rig.addresses.fields(role.id, role.parts[0][0].fields)
+        self._talk = Conversation(
+            rig.profile,
+            role.tasks,
+            rig.limits,
+            self._fields,
+            session=role.id,
+            planned_ns=role.slot.planned_ns,
+            compiled=rig.compiled,
+        )
+        self._link: Link | None = None
+        self._lost = False
+        self._ended = False
+        self._acting = False
+        self._reminder = Reminder(rig.agenda, self._woken)
+        self._dialling: asyncio.Task[None] | None = None
+        self._streams: dict[int, Stream] = {}
+        self._bytes_sent = self._bytes_received = 0
+        self._paused_ns: int | None = None
+        self._blocked_ns = self._unsent_max = 0
+
+    # ---- what the engine calls
+
+    def begin(self) -> None:
+        """Say that the session has started, and dial."""
+        rig, role = self._rig, self.role
+        rig.emit(
+            Started(
+                id=role.id,
+                worker=rig.start.worker,
+                user=role.slot.user,
+                stage=rig.start.workload.stage,
+                window=role.slot.window,
+                planned_ns=role.slot.planned_ns,
+                begun_ns=self._begun_ns,
+                clips=[reel.id for reel, _ in role.parts],
+            )
+        )
+        try:
+            self._dial()
+        except Exception as error:  # ours: recorded as the outcome of this session
+            self._break(error)
+
+    def stop(self, outcome: Literal["interrupted", "time_up"]) -> None:
+        """Cut the session."""
+        self._tell(self._talk.stop, outcome, self._rig.clock())
+
+    @property
+    def messages(self) -> dict[str, int]:
+        """What the service has said so far, by kind; all kinds, always in the same order."""
+        return self._talk.messages
+
+    @property
+    def blocked_ns(self) -> int:
+        """For how long so far the socket would take no more."""
+        return self._blocked_ns + (0 if self._paused_ns is None else self._rig.clock() - self._paused_ns)
+
+    # ---- what the transport tells (transports.contract.Listener)
+
+    def opened(self, facts: Opened) -> None:
+        """See `Listener`."""
+        self._tell(self._talk.opened, facts)
+
+    def answered(self, status: int, at_ns: int, content_type: str = "") -> None:
+        """See `Listener`."""
+        self._tell(self._talk.answered, status, at_ns, content_type)
+
+    def received(self, data: str | bytes, arrival_ns: int) -> None:
+        """See `Listener`."""
+        ascii_or_bytes = isinstance(data, bytes) or data.isascii()
+        self._bytes_received += len(data) if ascii_or_bytes else len(cast(str, data).encode())
+        if self.role.log_messages:
+            self._rig.emit(_message(self.role.id, data, arrival_ns, self._rig.masks))
+        self._tell(self._talk.received, data, arrival_ns)
+
+    def paused(self, at_ns: int) -> None:
+        """See `Listener`."""
+        self._paused_ns = at_ns
+
+    def resumed(self, at_ns: int) -> None:
+        """See `Listener`."""
+        if self._paused_ns is not None:
+            self._blocked_ns += max(0, at_ns - self._paused_ns)
+            self._paused_ns = None
+
+    def lost(self, cause: Cause) -> None:
+        """See `Listener`."""
+        self._lost = True
+        self.resumed(cause.at_ns)
+        for stream in self._streams.values():
+            stream.stop()
+        self._tell(self._talk.lost, cause)
+
+    # ---- dialling
+
+    def _dial(self) -> None:
+        rig = self._rig
+        address = rig.addresses.of(self._fields)
+        self._tell(self._talk.dialled, rig.clock())
+
+        async def dial() -> None:
+            self._link = await rig.transport.dial(address, self, rig.clock)
+
+        self._dialling = asyncio.get_running_loop().create_task(dial())
+        self._dialling.add_done_callback(self._dialled)
+
+    def _dialled(self, task: "asyncio.Task[None]") -> None:
+        self._dialling = None
+        if task.cancelled():
+            if not self._lost:  # cancelled before it ran, so the transport never heard of it
+                self.lost(Cause("aborted", self._rig.clock(), by="us"))
+        elif (error := task.exception()) is not None:
+            self._break(error)
+        elif self._ended and self._link is not None:
+            self._link.abort()
+
+    # ---- doing what the conversation asks
+
+    def _tell(self, tell: Callable[..., None], *what: object) -> None:
+        if self._ended:
+            return
+        try:
+            tell(*what)
+            self._act()
+        except Exception as error:  # ours: recorded as the outcome of this session
+            self._break(error)
+
+    def _act(self) -> None:
+        """Do all that is asked, and what is asked in turn; a transport may tell us something while we do."""
+        if self._acting:
+            return
+        self._acting = True
+        try:
+            while actions := self._talk.take():
+                for action in actions:
+                    self._do(action)
+        finally:
+            self._acting = False
+        self._arm()
+
+    def _do(self, action: Action) -> None:
+        match action:
+            case Send():
+                self._send(action)
+            case StartMedia(index):
+                self._start_media(index)
+            case StopMedia():
+                for stream in self._streams.values():
+                    stream.stop()
+            case Shut(code):
+                if self._link is not None:
+                    self._link.shut(code)
+            case Abort():
+                self._drop()
+            case Ended():
+                self._end()
+
+    def _send(self, action: Send) -> None:
+        if self._link is None:
+            return
+        wire = self._rig.encoder.whole(action.kind, action.payload)
+        self._unsent_max = max(self._unsent_max, self._link.unsent())
+        self._link.write(wire)
+        self._bytes_sent += len(wire)
+        self._talk.sent(action, self._rig.clock())
+
+    def _drop(self) -> None:
+        if self._link is not None:
+            self._link.abort()
+        elif self._dialling is not None:
+            self._dialling.cancel()
+
+    def _arm(self) -> None:
+        if not self._ended:
+            self._reminder.by(self._talk.deadline_ns)
+
+    def _woken(self) -> None:
+        deadline_ns, now = self._talk.deadline_ns, self._rig.clock()
+        if deadline_ns is not None and deadline_ns <= now:
+            self._tell(self._talk.wake, now)
+        else:
+            self._arm()
+
+    # ---- media
+
+    def _start_media(self, index: int) -> None:
+        rig, link, now = self._rig, self._link, self._rig.clock()
+        if link is None:
+            return
+        reel, _ = self.role.parts[index]
+        zero_ns = self._zero_ns(index, reel, now)
+        self._talk.media_started(index, zero_ns, now)
+        stream = Stream(
+            link,
+            self._joined(reel) if reel.joined else reel.wire,
+            reel.due_ns,
+            zero_ns,
+            begun_ns=now,
+            ended=partial(self._media_ended, index),
+            broke=self._break,
+            drop_late=rig.start.late == "drop_late" and rig.profile.media.kind == "frames",
+            log=ChunkLog() if self.role.log_chunks else None,
+        )
+        self._streams[index] = stream
+        rig.wheel.add(stream)
+
+    def _zero_ns(self, index: int, reel: Reel, now_ns: int) -> int:
+        """Where media time begins: by the plan, or as soon as the service is ready and the session's clock ticks."""
+        start = self._rig.start
+        if start.media_start == "on_plan" and index == 0:
+            return self.role.slot.planned_ns
+        phase = phase_ms(start.workload.phase, self.role.number, reel.interval_ms, start.seed)
+        return media_zero(now_ns, self._rig.origin_ns, reel.interval_ms, phase)
+
+    def _joined(self, reel: Reel) -> Callable[[int], Buffer]:
+        """Wire messages with this session's own parts around the shared ones."""
+        message, encoder, fields = self._rig.message, self._rig.encoder, self._talk.fields
+
+        def wire(index: int) -> Buffer:
+            try:
+                before, after = message.around(fields, index, reel.chunks, reel.due_ns[index])
+            except KeyError as error:
+                raise MissingFieldError(error.args[0]) from None
+            return encoder.joined(message.kind, before, reel.wire(index), after)
+
+        return wire
+
+    def _media_ended(self, index: int, at_ns: int) -> None:
+        self._tell(self._talk.media_ended, index, self._streams[index].sent, at_ns)
+
+    # ---- the end
+
+    def _break(self, error: BaseException) -> None:
+        """An error of ours ends this session; where even its conversation cannot go on, it is recorded without it."""
+        if self._ended:
+            raise error
+        if isinstance(error, MissingFieldError):
+            outcome, sentence = "profile_error", str(error)
+        else:
+            outcome, sentence = "internal", f"{type(error).__name__}: {error}"
+        try:
+            self._talk.fail(outcome, sentence, self._rig.clock())
+            self._act()
+        except Exception as second:
+            sentence = f"{sentence}; then {type(second).__name__}: {second}"
+        if not self._ended:
+            self._finish(self._bare_record(outcome, sentence))
+
+    def _end(self) -> None:
+        if self._ended:
+            return
+        role = self.role
+        record = self._talk.record(
+            worker=self._rig.start.worker,
+            user=role.slot.user,
+            stage=self._rig.start.workload.stage,
+            window=role.slot.window,
+            begun_ns=self._begun_ns,
+        )
+        self._finish(record)
+
+    def _bare_record(self, outcome: str, cause: str) -> SessionRecord:
+        role, now = self.role, self._rig.clock()
+        return SessionRecord(
+            id=role.id,
+            worker=self._rig.start.worker,
+            user=role.slot.user,
+            stage=self._rig.start.workload.stage,
+            window=role.slot.window,
+            planned_ns=role.slot.planned_ns,
+            begun_ns=self._begun_ns,
+            ended_ns=now,
+            utterances=[
+                Utterance(index=0, clip=task.id, attempt=task.attempt, media_ns=task.media_ns, outcome=outcome)
+                for task in role.tasks[:1]
+            ],
+            outcome=outcome,
+            side=side(outcome),
+            cause=cause[:500],
+        )
+
+    def _finish(self, record: SessionRecord) -> None:
+        self._ended = True
+        self._reminder.close()
+        if not self._lost:
+            self._drop()
+        now = self._rig.clock()
+        self.resumed(now)
+        try:
+            self._fill(record, now)
+            self._rig.emit(record)
+            for index, stream in self._streams.items():
+                stream.stop()
+                if stream.log is not None:
+                    self._rig.emit(_chunk_times(self.role.id, index, stream.zero_ns, stream.log))
+        finally:
+            self._streams, self._link = {}, None
+            self._over(self, record.outcome)
+
+    def _fill(self, record: SessionRecord, now_ns: int) -> None:
+        """What the conversation could not know: the tester's own deeds, and how it fared meanwhile."""
+        streams, masks = self._streams, self._rig.masks
+        for utterance in record.utterances:
+            stream = streams.get(utterance.index)
+            if stream is not None:
+                utterance.chunks_sent, utterance.chunks_dropped = stream.sent, stream.dropped
+                utterance.media_bytes = stream.bytes
+        gap_ns = self._rig.heart.longest_between(self._begun_ns, now_ns)
+        record.lateness = Lateness(
+            chunks=sum(stream.sent for stream in streams.values()),
+            sum_ns=sum(stream.late_sum_ns for stream in streams.values()),
+            max_ns=max((stream.late_max_ns for stream in streams.values()), default=0),
+            start_ns=max(0, self._begun_ns - record.planned_ns),
+            blocked_ns=self._blocked_ns,
+            unsent_max_bytes=max([self._unsent_max, *(stream.unsent_max for stream in streams.values())]),
+            gap_max_ns=gap_ns,
+        )
+        record.tainted = gap_ns > self._rig.start.thresholds.taint_gap_ms * 1e6
+        record.bytes_sent = self._bytes_sent + sum(stream.bytes for stream in streams.values())
+        record.bytes_received = self._bytes_received
+        record.cause = masks.mask(record.cause)
+        record.raw = [masks.mask(text) for text in record.raw]
+        record.warnings = [masks.mask(text) for text in record.warnings]
+        for connection in record.connections:
+            connection.close_reason = masks.mask(connection.close_reason)
+
+
+def _chunk_times(session: str, index: int, zero_ns: int, log: ChunkLog) -> ChunkTimes:
+    return ChunkTimes(
+        session=session,
+        utterance=index,
+        media_zero_ns=zero_ns,
+        due=log.due.tobytes(),
+        sent=log.sent.tobytes(),
+        unsent=log.unsent.tobytes(),
+    )
+
+
+def _message(session: str, data: str | bytes, at_ns: int, masks: Masks) -> Message:
+    cut, part = len(data) > MESSAGE_CHARACTERS, data[:MESSAGE_CHARACTERS]
+    if isinstance(part, bytes):
+        text = base64.b64encode(masks.mask_bytes(part)).decode("ascii")
+        return Message(session=session, at_ns=at_ns, data=text, binary=True, cut=cut)
+    return Message(session=session, at_ns=at_ns, data=masks.mask(part), cut=cut)

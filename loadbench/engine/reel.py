@@ -1,0 +1,51 @@
+"""A clip on the reel: its wire messages mapped, its due times at hand, ready for any number of sessions."""
+
+from array import array
+from pathlib import Path
+from typing import Final
+
+from loadbench.engine.pipe import ClipEntry
+from loadbench.media.plan import ChunkPlan
+from loadbench.session.wire import ClipTask
+
+CLOCK_MS_MOST: Final = 1000  # nobody waits longer than this for a place on the chunk clock
+
+
+class Reel:
+    """`due_ns` holds the chunks' due times and, behind them, the media's length. Raises OSError without its files."""
+
+    def __init__(self, entry: ClipEntry) -> None:
+        plan = ChunkPlan.load(Path(entry.wire))
+        self.id, self.fields, self.joined = entry.id, entry.fields, entry.joined
+        self.wire = plan.wire
+        self.due_ns: array[int] = array("q", plan.due_ns.tolist())
+        self.due_ns.append(plan.duration_ns)
+        self._entry = entry
+
+    @property
+    def chunks(self) -> int:
+        """How many there are."""
+        return len(self.due_ns) - 1
+
+    @property
+    def media_ns(self) -> int:
+        """The media's length."""
+        return self.due_ns[-1]
+
+    @property
+    def interval_ms(self) -> int:
+        """The mean time from chunk to chunk in whole milliseconds, at least 1 and at most a second."""
+        return min(CLOCK_MS_MOST, max(1, round(self.media_ns / max(1, self.chunks) / 1e6)))
+
+    def task(self, attempt: int) -> ClipTask:
+        """What a conversation is told of it."""
+        entry = self._entry
+        return ClipTask(
+            id=self.id,
+            media_ns=self.media_ns,
+            chunks=self.chunks,
+            attempt=attempt,
+            onset_ns=entry.onset_ns,
+            activity_end_ns=entry.activity_end_ns,
+            fields=entry.fields,
+        )

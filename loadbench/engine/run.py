@@ -1,0 +1,238 @@
+"""The engine: a workload carried out, from `Ready` to `Finished`. It knows its messages, and no process or pipe."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import islice
+from typing import Any, Final, Literal
+
+from loadbench.engine import health, workload
+from loadbench.engine.address import Addresses, MissingFieldError
+from loadbench.engine.alarm import MS, Agenda, MakeAlarm, Reminder, kernel_alarm
+from loadbench.engine.books import Books
+from loadbench.engine.drive import Driver
+from loadbench.engine.pacer import Wheel
+from loadbench.engine.pipe import Begin, Finished, Outbound, Ready, Start, Stop
+from loadbench.engine.reel import Reel
+from loadbench.engine.rig import Rig, Role
+from loadbench.results.masks import Masks
+from loadbench.session.machine import compile_profile
+from loadbench.session.message import MediaMessage
+from loadbench.session.profile import Profile
+from loadbench.session.wire import Limits
+from loadbench.transports import load as load_transport
+from loadbench.transports.contract import Clock, Transport
+
+SECOND_NS: Final = 1_000_000_000
+LEAD_NS: Final = 50 * MS  # from the word that it is ready to the first session
+SETTLE_NS: Final = SECOND_NS  # after the ramp, when the last of its sessions stand
+
+
+class Engine:
+    """Carries out one `Start`; made on the running loop. Raises ValueError or OSError for what cannot be carried out.
+
+    `emit` takes each message and must not block. `facts` go into `Ready`, `levels` are read for each tick, and `settle`
+    is called when the ramp is over. The clock, the alarms and the transport can be others in tests.
+    """
+
+    def __init__(
+        self,
+        start: Start,
+        emit: Callable[[Outbound], None],
+        *,
+        clock: Clock = time.monotonic_ns,
+        make_alarm: MakeAlarm = kernel_alarm,
+        transport: Transport | None = None,
+        facts: dict[str, Any] | None = None,
+        levels: Callable[[], dict[str, float]] = dict,
+        settle: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._start, self._emit, self._clock = start, emit, clock
+        self._levels, self._settle = levels, settle
+        profile = Profile.model_validate(start.profile)
+        transport = transport or load_transport(profile.transport.kind)
+        self._reels = [Reel(entry) for entry in start.clips]
+        if not self._reels:
+            raise ValueError("there is no clip to stream")
+        addresses = Addresses(start, profile)
+        _check(addresses, self._reels[0], transport)
+        self._begin_ns = start.begin_ns if start.begin_ns is not None else -(-(clock() + LEAD_NS) // MS) * MS
+        self._agenda = Agenda(clock, make_alarm)
+        self._rig = Rig(
+            start=start,
+            profile=profile,
+            compiled=compile_profile(profile),
+            limits=_limits(start, addresses.message_bytes),
+            transport=transport,
+            encoder=transport.encoder(os.urandom),
+            message=MediaMessage(profile.media),
+            addresses=addresses,
+            masks=Masks(start.secrets.values()),
+            wheel=Wheel(clock, make_alarm),
+            agenda=self._agenda,
+            heart=health.Heart(clock),
+            clock=clock,
+            origin_ns=self._begin_ns,
+            emit=emit,
+        )
+        self._books = Books(start, profile.media.kind, self._rig.wheel, self._rig.heart, clock)
+        self._schedule = workload.Schedule(start.workload, self._begin_ns, start.seed)
+        self._clips = workload.clips(len(self._reels), start.order, start.seed)
+        self._starts = Reminder(self._agenda, self._guarded(self._start_due))
+        self._next_tick_ns = self._begin_ns + SECOND_NS
+        self._media_left_ns = None if start.budget_media_s is None else round(start.budget_media_s * 1e9)
+        self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._reason, self._error = "completed", ""
+        self._facts = (facts or {}) | {"alarm": self._agenda.alarm_name, "clips": len(self._reels)}
+
+    @property
+    def started(self) -> int:
+        """Sessions begun so far."""
+        return self._books.started
+
+    def take(self, message: Begin | Stop) -> None:
+        """Begin one session more, or come to an end; at any time."""
+        if isinstance(message, Begin):
+            self._schedule.begin(message.session, message.planned_ns)
+            self._starts.by(self._schedule.next_ns)
+        else:
+            self._close(message.outcome)
+            self._cut_at(self._clock() + round(message.drain_s * 1e9), message.outcome)
+
+    async def run(self) -> None:
+        """From `Ready` until every session has ended and been recorded, and `Finished`. May be called once."""
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._heard_of)
+        self._emit(Ready(begin_ns=self._begin_ns, pid=os.getpid(), facts=self._facts))
+        self._agenda.at(self._begin_ns, self._guarded(self._begin))
+        try:
+            with self._books.collections.watched():
+                await self._done
+        finally:
+            self._agenda.close()
+            self._rig.wheel.close()
+            loop.set_exception_handler(None)
+        self._emit_tick()
+        self._emit(
+            Finished(ended_ns=self._clock(), started=self._books.started, reason=self._reason, error=self._error)
+        )
+
+    def _begin(self) -> None:
+        work = self._start.workload
+        self._books.begin(self._begin_ns)
+        self._rig.heart.start(self._agenda)
+        self._agenda.at(self._next_tick_ns, self._guarded(self._tick))
+        self._agenda.at(self._begin_ns + round(work.ramp_s * 1e9) + SETTLE_NS, self._guarded(self._settle))
+        if self._schedule.end_ns is not None and work.drain_s is not None:
+            self._cut_at(self._schedule.end_ns + round(work.drain_s * 1e9), "time_up")
+        self._start_due()
+        self._look_for_the_end()
+
+    # ---- during
+
+    def _start_due(self) -> None:
+        """Begin one session that is due; the agenda comes back for the next, and lets the loop read in between."""
+        due_ns = self._schedule.next_ns
+        if due_ns is not None and due_ns <= self._clock():
+            self._start_one(self._schedule.pop())
+        self._starts.by(self._schedule.next_ns)
+
+    def _start_one(self, slot: workload.Slot) -> None:
+        parts = [(self._reels[clip], attempt) for clip, attempt in islice(self._clips, self._start.workload.utterances)]
+        if self._media_left_ns is not None:
+            self._media_left_ns -= sum(reel.media_ns for reel, _ in parts)
+            if self._media_left_ns < 0:
+                self._close("budget")
+                self._schedule.ended(slot.user, self._clock())
+                self._look_for_the_end()
+                return
+        number = self._books.started
+        role = Role(
+            id=slot.name or f"{self._start.worker}-s{number}",
+            number=number,
+            slot=slot,
+            parts=parts,
+            log_chunks=self._sampled(number, self._start.sample_chunks),
+            log_messages=self._sampled(number, self._start.sample_messages),
+        )
+        driver = Driver(self._rig, role, self._over)
+        self._books.began(driver, max(0, self._clock() - slot.planned_ns))
+        driver.begin()
+
+    def _sampled(self, number: int, size: int) -> bool:
+        """Spread over the run where its length in sessions is known, else the first ones."""
+        total = self._start.workload.sessions or 0
+        stride = max(1, -(-total // size)) if size else 1
+        return number % stride == 0 and number // stride < size
+
+    def _over(self, driver: Driver, outcome: str) -> None:
+        self._books.ended(driver, outcome)
+        self._schedule.ended(driver.role.slot.user, self._clock())
+        self._starts.by(self._schedule.next_ns)
+        self._look_for_the_end()
+
+    def _tick(self) -> None:
+        self._emit_tick()
+        missed = max(0, self._clock() - self._next_tick_ns) // SECOND_NS
+        self._next_tick_ns += (missed + 1) * SECOND_NS
+        self._agenda.at(self._next_tick_ns, self._guarded(self._tick))
+
+    def _emit_tick(self) -> None:
+        now = self._clock()
+        window, users = self._schedule.window(now), self._schedule.users_target(now)
+        self._emit(self._books.tick(window, users, self._levels()))
+
+    # ---- the end
+
+    def _close(self, reason: str) -> None:
+        if self._reason == "completed":
+            self._reason = reason
+        self._schedule.close()
+        self._look_for_the_end()
+
+    def _cut_at(self, at_ns: int, outcome: Literal["interrupted", "time_up"]) -> None:
+        def cut() -> None:
+            if self._books.active:
+                self._close(outcome)
+            for driver in self._books.active.values():
+                self._agenda.at(at_ns, partial(driver.stop, outcome))
+
+        self._agenda.at(at_ns, cut)
+
+    def _look_for_the_end(self) -> None:
+        if self._schedule.exhausted and not self._books.active and not self._done.done():
+            self._done.set_result(None)
+
+    def _guarded(self, call: Callable[[], None]) -> Callable[[], None]:
+        """For what no session answers for: an error cuts the run, aloud, rather than leaving it to hang."""
+
+        def guarded() -> None:
+            try:
+                call()
+            except Exception as error:
+                self._error = self._error or f"{type(error).__name__}: {error}"
+                self._close("failed")
+                self._cut_at(self._clock(), "interrupted")
+                raise
+
+        return guarded
+
+    def _heard_of(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """An error that the loop caught: in the log, and the first one in `Finished`."""
+        error = context.get("exception")
+        self._error = self._error or (f"{type(error).__name__}: {error}" if error else str(context.get("message")))
+        loop.default_exception_handler(context)
+
+
+def _check(addresses: Addresses, reel: Reel, transport: Transport) -> None:
+    try:
+        transport.check(addresses.of(addresses.fields("check", reel.fields)))
+    except MissingFieldError as error:
+        raise ValueError(str(error)) from None
+
+
+def _limits(start: Start, message_bytes: int) -> Limits:
+    given = {name: value for name, value in start.limits.items() if name != "message_bytes"}
+    return Limits(**given, message_bytes=message_bytes)  # type: ignore[arg-type]  # close_s is never None
