@@ -1,0 +1,147 @@
+"""The end of a run in a terminal: the verdict first, then where everybody went, then the numbers."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from loadbench.analysis.response import METRICS
+from loadbench.report.visible import visible
+
+SHOWN: Final = ("p50", "p95", "p99", "max")
+TESTER: Final = (("lateness p99", "lateness_p99_ms"), ("loop gap", "loop_gap_max_ms"))
+MOST_CAUSES: Final = 6
+
+
+def render(summary: dict[str, Any], scores: dict[str, Any]) -> str:
+    """A compact text without colours. Latency that the tester cannot vouch for stands in brackets, with the reason."""
+    blocks = (
+        _verdict(summary),
+        _sessions(summary),
+        _response(summary),
+        _objectives(summary),
+        _accuracy(scores),
+        [f"warning  {visible(text)}" for text in _warnings(summary)],
+    )
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def _verdict(summary: dict[str, Any]) -> list[str]:
+    verdict = summary["verdict"]
+    figures = ", ".join(f"{name} {_ms(verdict['figures'].get(key))}" for name, key in TESTER)
+    lines = [f"tester   {verdict['state']}   {figures}"]
+    lines += [f"         {reason}" for reason in verdict["reasons"]]
+    if not summary["complete"]:
+        lines.append("bundle   INCOMPLETE: the run did not come to its end; this is what was written until then")
+    return lines
+
+
+def _sessions(summary: dict[str, Any]) -> list[str]:
+    counts = summary["sessions"]
+    parts = [f"{name} {counts[name]}" for name in ("finished", "failed", "cut")]
+    if counts["in_flight"]:
+        parts.append(f"in flight {counts['in_flight']}")
+    share = counts["completed_share"]
+    lines = [f"started {counts['started']} = {' + '.join(parts)}   completed {_percent(share)}"]
+    for outcome, cause in sorted(summary["causes"].items(), key=lambda item: -item[1]["n"])[:MOST_CAUSES]:
+        example = f"   {visible(cause['examples'][0])}" if cause["examples"] else ""
+        lines.append(f"  {cause['n']:>5} {outcome} ({cause['side']}){example}")
+    return lines
+
+
+def _response(summary: dict[str, Any]) -> list[str]:
+    usable = summary["verdict"]["state"] != "INVALID"
+    rows: list[Sequence[str]] = []
+    for channel, metrics in summary["response"].items():
+        rows.append((channel, "n", "answered", *SHOWN))
+        for metric in METRICS:
+            found = metrics.get(metric)
+            if found and found["started"]["p50"]["n"]:
+                rows += _populations(metric, found, usable)
+    if not any(row[0].startswith(" ") for row in rows):
+        return ["response times: no data"]
+    headline = summary["headline"]
+    head = f"response times, seconds   headline {headline['metric']}: {headline['from']} to {headline['to']}"
+    lines = [head] if usable else [head, "in brackets: NOT USABLE, the tester itself was late"]
+    lines += _table(rows)
+    return (
+        [*lines, "~ too few samples for a sure value"]
+        if any("~" in cell for row in rows for cell in row[1:])
+        else lines
+    )
+
+
+def _populations(metric: str, found: dict[str, Any], usable: bool) -> list[Sequence[str]]:
+    at_risk = found["started"]["p50"]["n"]
+    share = _percent(found["n"] / at_risk)
+    rows = [(f"  {metric}", str(found["n"]), share, *(_value(found["finished"][name], usable) for name in SHOWN))]
+    if found["n"] != at_risk:
+        rows.append(
+            ("    of all started", str(at_risk), "", *(_value(found["started"][name], usable) for name in SHOWN))
+        )
+    return list(rows)
+
+
+def _objectives(summary: dict[str, Any]) -> list[str]:
+    usable = summary["verdict"]["state"] != "INVALID"
+    lines = []
+    for result in summary["slo"]:
+        judged = usable or result["name"].split(".")[0] not in METRICS
+        mark = ("met    " if result["met"] else "NOT MET") if judged else "unknown"
+        why = (result["why"] if judged else "the tester itself was late").removeprefix("not met: ")
+        least = "at least " if result["bound"] == "at_least" else ""
+        value = "n/a" if result["value"] is None or not judged else f"{least}{result['value']:.4g}"
+        lines.append(
+            f"SLO      {mark}  {result['name']}  {value}  (limit {result['limit']:g})" + (f"  {why}" if why else "")
+        )
+    return lines
+
+
+def _accuracy(scores: dict[str, Any]) -> list[str]:
+    lines = []
+    for name, part in scores["channels"].items():
+        errors, completed = part["wer"]["errors"], part["wer"]["completed"]
+        lines.append(f"{name}   {part['signature']}")
+        lines.append(
+            f"  S {errors['s']}  D {errors['d']}  I {errors['i']}  of N {errors['n']};  completed {part['complete']} of"
+            f" {part['n']}, over these {_percent(completed['value'])}"
+        )
+        points = part["points"]
+        if points and points["value"] is not None:
+            lines.append(
+                f"  {points['value']:.2f} points by {points['clause']}, {points['column']}, {points['aggregation']}"
+            )
+    return lines
+
+
+def _warnings(summary: dict[str, Any]) -> list[str]:
+    found: list[str] = [summary["survivor_warning"]] if summary["survivor_warning"] else []
+    found += [f"{text} ({count})" for text, count in summary["warnings"].items()]
+    found += [
+        f"{count} premature on {name}: text before its sound" for name, count in summary["premature"].items() if count
+    ]
+    return [*found, *summary["problems"]]
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The first column to the left, the others to the right."""
+    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
+    return [
+        "  ".join(
+            [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+        )
+        for row in rows
+    ]
+
+
+def _value(found: dict[str, Any], usable: bool) -> str:
+    if found["value_s"] is None:
+        return "never" if found["bound"] == "never" else "n/a"
+    text = f"{'>=' if found['bound'] == 'at_least' else ''}{found['value_s']:.3f}{'' if found['reliable'] else '~'}"
+    return text if usable else f"({text})"
+
+
+def _percent(share: float | None) -> str:
+    return "n/a" if share is None else f"{share * 100:.1f} %"
+
+
+def _ms(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:.1f} ms"
