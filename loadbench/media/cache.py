@@ -5,6 +5,7 @@ comes second uses what the first has made. Content hashes are remembered by size
 second run reads no media.
 """
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -72,8 +73,9 @@ def sweep(cache: Path) -> None:
     """Remove what killed processes left unfinished long ago."""
     oldest = time.time() - ABANDONED_S
     for part in cache.glob(f"{UNFINISHED}*"):
-        if part.stat().st_mtime < oldest:
-            shutil.rmtree(part, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):  # another process sweeps too
+            if part.stat().st_mtime < oldest:
+                shutil.rmtree(part) if part.is_dir() else part.unlink()
 
 
 class Hashes:

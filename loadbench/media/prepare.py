@@ -1,10 +1,13 @@
 """Every clip of a corpus made ready before a run: encoded once, found again the next time."""
 
+import contextlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from loadbench.corpus.clip import Clip, Track
 from loadbench.media import audio, cache, video
@@ -16,6 +19,7 @@ from loadbench.media.plan import ChunkPlan
 
 __all__ = ["MediaError", "Progress", "default_cache", "prepare"]
 NOTES: Final = "notes.json"
+BATCH: Final = 1000  # clips that wait for a free core
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +57,46 @@ def prepare(
     except OSError as error:
         raise MediaError([f"{cache_folder}: the media cache cannot be used: {error.strerror}"]) from error
     hashes, total_s, done_s = cache.Hashes(cache_folder), _total_s(clips, form), 0.0
-    for n, clip in enumerate(clips, 1):
-        notes: tuple[str, ...] = ()
+
+    def ready(clip: Clip) -> _Ready:
         try:
-            folder, notes = _prepared(clip, form, cache_folder, hashes, tail_silence_s)
-            folders[clip.id] = folder
-            done_s += ChunkPlan.load(folder).duration_ns / 1e9
+            return _prepared(clip, form, cache_folder, hashes, tail_silence_s)
         except (MediaError, OSError) as error:
-            problems += [f"{_place(clip)}{problem}" for problem in _sentences(error)]
-        if progress is not None:
-            progress(Progress(n, len(clips), done_s, total_s, clip.id, notes))
-    hashes.save()
+            return _Ready(problems=[f"{_place(clip)}{problem}" for problem in _sentences(error)])
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool, contextlib.closing(_in_order(pool, ready, clips)) as all_ready:
+        for n, (clip, found) in enumerate(zip(clips, all_ready, strict=True), 1):
+            problems += found.problems
+            if found.folder is not None:
+                folders[clip.id] = found.folder
+            done_s += found.length_s
+            if progress is not None:
+                progress(Progress(n, len(clips), done_s, total_s, clip.id, found.notes))
+    try:
+        hashes.save()
+    except OSError as error:
+        problems.append(f"{cache_folder}: the media cache cannot be written: {error.strerror}")
     if problems:
         raise MediaError(problems)
     return folders
 
 
-def _prepared(
-    clip: Clip, form: MediaForm, cache_folder: Path, hashes: cache.Hashes, tail_silence_s: float
-) -> tuple[Path, tuple[str, ...]]:
+class _Ready(NamedTuple):
+    folder: Path | None = None
+    length_s: float = 0.0
+    notes: tuple[str, ...] = ()
+    problems: Sequence[str] = ()
+
+
+def _in_order(
+    pool: ThreadPoolExecutor, ready: Callable[[Clip], _Ready], clips: Sequence[Clip]
+) -> Generator[_Ready, None, None]:
+    """Results in the order of the clips; closing it, as Ctrl-C does, drops what has not begun."""
+    for start in range(0, len(clips), BATCH):
+        yield from pool.map(ready, clips[start : start + BATCH])
+
+
+def _prepared(clip: Clip, form: MediaForm, cache_folder: Path, hashes: cache.Hashes, tail_silence_s: float) -> _Ready:
     track = _track(clip, form)
     content = hashes.of(track)
     if track.sha256 not in (None, content):
@@ -79,7 +104,8 @@ def _prepared(
     folder = cache_folder / cache.key(content, track, form, tail_silence_s)
     if not cache.finished(folder):
         cache.fill(folder, lambda part: _encode(track, form, tail_silence_s, part))
-    return folder, tuple(json.loads((folder / NOTES).read_text(encoding="utf-8")))
+    notes = tuple(json.loads((folder / NOTES).read_text(encoding="utf-8")))
+    return _Ready(folder, ChunkPlan.load(folder).duration_ns / 1e9, notes)
 
 
 def _encode(track: Track, form: MediaForm, tail_silence_s: float, folder: Path) -> None:
@@ -115,4 +141,6 @@ def _place(clip: Clip) -> str:
 
 
 def _sentences(error: MediaError | OSError) -> list[str]:
-    return error.problems if isinstance(error, MediaError) else [f"{error.filename}: {error.strerror or error}"]
+    if isinstance(error, MediaError):
+        return error.problems
+    return [f"{error.filename or 'the media cache'}: {error.strerror or error}"]

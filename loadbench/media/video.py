@@ -120,7 +120,7 @@ def _fitted(image: Image.Image, form: FrameForm) -> Image.Image:
     if scale == 1.0:
         return image
     size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
-    return image.resize(size, Image.Resampling.LANCZOS)
+    return image.resize(size, Image.Resampling.BILINEAR)  # over all pixels of the source, so nothing flickers
 
 
 def _jpeg(image: Image.Image, quality: int) -> bytes:

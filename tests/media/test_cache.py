@@ -77,6 +77,8 @@ def test_what_others_left_long_ago_is_swept_away_and_what_is_at_work_is_not(tmp_
     for name, age_s in ((".part-old", 200_000), (".part-new", 0)):
         write(tmp_path / name)
         os.utime(tmp_path / name, (time.time() - age_s,) * 2)
+    (tmp_path / ".part-file").touch()
+    os.utime(tmp_path / ".part-file", (0, 0))
     cache.sweep(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [".part-new"]
 
