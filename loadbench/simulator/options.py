@@ -1,7 +1,7 @@
 """What a simulated service is like: every delay, limit and habit as one plain value."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from random import Random
@@ -33,11 +33,12 @@ class Options:
     (median, sigma). Shares (`..._rate`) are exact and not drawn: of n sessions n * rate behave so, evenly spread.
 
     profile            a shipped name or a path: how to speak
-    host, port         where to listen; port 0 takes a free one
+    host               where to listen: this machine only, unless asked otherwise
+    port               where to listen; 0 takes a free one
     first_s            delay of the first output after the FIRST chunk's arrival
     final_s            delay of the final after the end mark's arrival
     partial_every_s    further partials at this distance, one word more each; 0: only the first
-    finals_s           cut the text into so many segments, whose finals come so long after the end mark; `final_s` rests
+    finals_s           cut the text into so many segments, with finals so long after the end mark, instead of `final_s`
     done_s             the done message, or the close, so long after the last final
     capacity           so many sessions are served at once, from their first chunk to their final; None: all
     overflow           what the others do: "wait" in line, unheard until they have a slot, or "reject"
@@ -179,11 +180,18 @@ def _numbers(options: Options) -> list[str]:
             problems.append(f"{field.name} must not be below 0, and is {value}")
     if options.capacity == 0 or options.threads == 0 or options.repeats == 0:
         problems.append("capacity, threads and repeats are at least 1")
-    if options.freeze_s and options.freeze_s[1] is not None and options.freeze_s[1] < options.freeze_s[0]:
-        problems.append(f"freeze_s ends before it begins: {options.freeze_s[0]} to {options.freeze_s[1]}")
-    if list(options.finals_s) != sorted(options.finals_s):
-        problems.append("finals_s must rise")
-    return problems
+    return [*problems, *_spans(options)]
+
+
+def _spans(options: Options) -> Iterator[str]:
+    frozen = options.freeze_s
+    if frozen is not None and (len(frozen) != 2 or frozen[0] is None or frozen[0] < 0):
+        yield "freeze_s is two numbers of seconds, from and to; only the second may be left out"
+    elif frozen is not None and frozen[1] is not None and frozen[1] < frozen[0]:
+        yield f"freeze_s ends before it begins: {frozen[0]} to {frozen[1]}"
+    finals = options.finals_s
+    if any(at is None or at < 0 for at in finals) or list(finals) != sorted(finals):
+        yield "finals_s are numbers of seconds from 0, and must not fall"
 
 
 def _words(options: Options) -> list[str]:
@@ -193,6 +201,9 @@ def _words(options: Options) -> list[str]:
             delay(getattr(options, name), name)
         except OptionsError as error:
             problems += error.problems
+    for name, allowed in (("overflow", ("wait", "reject")), ("engine", ("simulated", "moonshine"))):
+        if getattr(options, name) not in allowed:
+            problems.append(f"{name} is {' or '.join(allowed)}, not {getattr(options, name)!r}")
     if not re.fullmatch(r"fin|rst|[1-4]\d{3}", str(options.drop)):
         problems.append(f"drop is fin, rst or a close code from 1000 to 4999, not {options.drop!r}")
     if options.reject_status is not None and not 400 <= options.reject_status <= 599:

@@ -70,7 +70,7 @@ async def running(options: Options) -> AsyncIterator[str]:
             port = runner.addresses[0][1]
             yield f"{'http' if http else 'ws'}://{options.host}:{port}"
         finally:
-            server.end()
+            await server.end()
             await runner.cleanup()
 
 
@@ -108,10 +108,12 @@ class _Server:
         self._tokens: dict[str, int] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    def end(self) -> None:
-        """End all sessions."""
+    async def end(self) -> None:
+        """End all sessions, and see that each is logged."""
         for task in self._tasks:
             task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """One connection, from its head to its end."""
@@ -166,11 +168,16 @@ class _Server:
         try:
             sitting.opened()
             await self._read_websocket(socket_, sitting, wire)
+        except asyncio.CancelledError:
+            wire.ended = "service"  # which is about to end as a whole
+            raise
         finally:
-            talking.cancel()
             code = socket_.close_code
             cut = code is None or code == CUT
-            sitting.gone(house.clock(), wire.ended or ("network" if cut else "client"), code)
+            sitting.gone(
+                house.clock(), wire.ended or ("network" if cut else "client"), code
+            )  # before anything is awaited: nobody goes unlogged
+            await _silenced(talking)
         return socket_
 
     async def _read_websocket(self, socket_: web.WebSocketResponse, sitting: Sitting, wire: "_WebSocketWire") -> None:
@@ -204,8 +211,9 @@ class _Server:
             by = wire.ended or "client"
             raise
         finally:
-            talking.cancel()
-            sitting.gone(house.clock(), by, None)
+            await _silenced(talking)
+            sitting.gone(house.clock(), by, None)  # before anything is awaited: nobody goes unlogged
+            await _silenced(talking)
         return await wire.begun()
 
     async def _read_body(self, request: web.Request, sitting: Sitting) -> None:
@@ -232,6 +240,14 @@ async def _talk(sitting: Sitting) -> None:
         await sitting.mouth.talk()
 
 
+async def _silenced(talking: asyncio.Task[None]) -> None:
+    """Stop a mouth; what it stumbled over is an error of ours, and is raised."""
+    talking.cancel()
+    await asyncio.wait([talking])
+    if not talking.cancelled():
+        talking.result()
+
+
 class _WebSocketWire:
     """Says things on a WebSocket. `ended`: it was this side that ended it; `over`: and it has."""
 
@@ -251,16 +267,20 @@ class _WebSocketWire:
             await self.drop("fin")
             return
         self.ended = "service"
-        await self._socket.close(code=code or usual or 1000)
-        self.over.set()
+        try:
+            await self._socket.close(code=code or usual or 1000)
+        finally:
+            self.over.set()
 
     async def drop(self, how: str | int) -> None:
         self.ended = "service"
-        if how in ("fin", "rst"):
-            _cut(self._request, reset=how == "rst")
-        else:
-            await self._socket.close(code=int(how))
-        self.over.set()
+        try:
+            if how in ("fin", "rst"):
+                _cut(self._request, reset=how == "rst")
+            else:
+                await self._socket.close(code=int(how))
+        finally:
+            self.over.set()
 
 
 class _HttpWire:

@@ -1,4 +1,5 @@
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -40,8 +41,16 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
             reject_status=200,
             freeze_s=(2.0, 1.0),
             finals_s=(2.0, 1.0),
+            overflow="queue",  # type: ignore[arg-type]
+            engine="other",  # type: ignore[arg-type]
         )
-    assert len(caught.value.problems) == 9
+    assert len(caught.value.problems) == 11
+
+
+@pytest.mark.parametrize("freeze_s", [(5.0,), (None, 5.0), (-1.0, 2.0), (1.0, 2.0, 3.0)])
+def test_a_freeze_is_from_and_to(freeze_s: Any) -> None:
+    with pytest.raises(OptionsError, match="two numbers of seconds"):
+        Options(freeze_s=freeze_s)
 
 
 @pytest.mark.parametrize("given", ["", "uniform:", "uniform:1,2,3", "bimodal:1,2", "gamma:1,2", "-1", "uniform:-1,2"])

@@ -333,3 +333,14 @@ async def test_a_profile_that_does_not_exist_is_the_users_trouble() -> None:
     with pytest.raises(ProfileError, match="vosc"):
         async with running(Options(profile="vosc")):
             pass
+
+
+async def test_when_the_service_ends_every_session_is_logged(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    async with aiohttp.ClientSession() as client:
+        async with running(Options(log=log)) as url:
+            links = [await client.ws_connect(url) for _ in range(3)]
+        assert [entry.close_by for entry in read(log)] == ["service"] * 3
+        for link in links:
+            assert (await link.receive()).type in (aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED)
+            await link.close()
