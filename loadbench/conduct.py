@@ -358,9 +358,8 @@ def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mappi
         )
     for name in plan.target.params:
         if name not in profile.params:
-            problems.append(
-                f"target.params.{name}: profile {profile.name} has no such parameter; it has {', '.join(profile.params) or 'none'}"
-            )
+            known = ", ".join(profile.params) or "none"
+            problems.append(f"target.params.{name}: profile {profile.name} has no such parameter; it has {known}")
     missing = load.secret_names(profile) - values.keys()
     problems += [f"target.secrets.{name} is missing: profile {profile.name} asks for it" for name in sorted(missing)]
     longest = profile.pace.session_s_max
@@ -375,11 +374,10 @@ def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mappi
 
 def _resource_problems(plan: Plan) -> list[str]:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    need = plan.workload.users + SPARE_FILES
+    users = plan.workload.users
+    need = users + SPARE_FILES
     if hard not in (resource.RLIM_INFINITY, -1) and need > hard:
-        return [
-            f"workload.users = {plan.workload.users} needs {need} file handles, and this system allows {hard} (ulimit -Hn)"
-        ]
+        return [f"workload.users = {users} needs {need} file handles, and this system allows {hard} (ulimit -Hn)"]
     return []
 
 

@@ -48,15 +48,12 @@ MANDARIN = (
 
 
 def main() -> None:
-    """Write clips and manifests."""
+    """Write the clips and their manifest."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     english = [_english(n, text, sound) for n, (text, sound) in enumerate(_piper(ENGLISH), 1)]
     mandarin = [_mandarin(n, *row, sound) for n, (row, sound) in enumerate(zip(MANDARIN, _espeak(), strict=True), 1)]
-    sign = [_sign()]
-    manifests = {"manifest": english + mandarin + sign, "english": english, "mandarin": mandarin, "sign": sign}
-    for name, rows in manifests.items():
-        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        (FOLDER / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in [*english, *mandarin, _sign()])
+    (FOLDER / "manifest.jsonl").write_text(text, encoding="utf-8")
 
 
 # speech
