@@ -155,3 +155,33 @@ class Play:
 def since(start_ns: int | None, at_ns: int | None) -> float | None:
     """Seconds from one point to another; None where one is unknown."""
     return None if start_ns is None or at_ns is None else (at_ns - start_ns) / S
+
+
+def first_output(play: Play) -> float | None:
+    return since(play.utterance.media_zero_ns, play.utterance.channels["transcript"].first_ns)
+
+
+def final_latency(play: Play) -> float | None:
+    return since(play.utterance.source_end_ns, play.utterance.channels["transcript"].last_final_ns)
+
+
+def done_latency(play: Play) -> float | None:
+    return since(play.utterance.source_end_ns, play.utterance.done_ns)
+
+
+WORDS = [(0.3, {"partial": "red"}), (0.7, {"partial": "red boat"}), (1.1, {"partial": "red boat leaves"})]
+WHOLE = [*WORDS, (3.2, {"final": "red boat leaves"}), (3.2, {"done": True})]
+
+
+def http(framing: str) -> dict[str, object]:
+    return {
+        "transport": {"kind": "http"},
+        "end": [{"end_body": True}, {"done": {"on": ["end_of_response"]}}],
+        "receive": {
+            "framing": framing,
+            "rules": [
+                {"has": "partial", "text": {"model": "unkeyed", "text": "partial"}},
+                {"has": "final", "text": {"model": "unkeyed", "text": "final", "final": True}},
+            ],
+        },
+    }
