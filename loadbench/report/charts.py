@@ -11,6 +11,8 @@ from typing import Final, NamedTuple
 
 from markupsafe import Markup
 
+from loadbench.report.visible import visible
+
 WIDE: Final = 1000
 HALF: Final = 490
 LEFT: Final = 56
@@ -130,7 +132,7 @@ def tag(name: str, *children: str, **attributes: object) -> Markup:
         for key, value in attributes.items()
         if value is not None
     )
-    body = Markup("").join(children)
+    body = Markup("").join(child if isinstance(child, Markup) else visible(child) for child in children)
     if not body:
         return Markup("<{}{}/>").format(name, pairs)
     return Markup("<{0}{1}>{2}</{0}>").format(name, pairs, body)
@@ -309,4 +311,4 @@ def _figure(title: str, width: int, height: int, back: Iterable[Markup], front: 
 
 
 def _number(value: object) -> str:
-    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
+    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else visible(str(value))

@@ -73,7 +73,7 @@ def _figures(bundle: Bundle, summary: dict[str, Any], w: Words) -> dict[str, Any
         ),
         "first": _distribution(points, "first", gather.FIRST, bundle.header, w),
         "final": _distribution(points, "final", bundle.header.headline_metric, bundle.header, w),
-        "over_time": _over_time(shown, zero, w),
+        "over_time": _over_time(shown, zero, w, usable=summary["verdict"]["state"] != "INVALID"),
         "drawn": (len(shown), len(points)),
         "users": charts.levels(
             [
@@ -105,13 +105,13 @@ def _distribution(points: Sequence[gather.Point], which: str, metric: str, heade
     return charts.distribution(curves, limits if exact else [], title=name)
 
 
-def _over_time(points: Sequence[gather.Point], zero: int, w: Words) -> Markup:
+def _over_time(points: Sequence[gather.Point], zero: int, w: Words, *, usable: bool) -> Markup:
     dots, lost = [], []
     for point in points:
         begun_s = (point.begun_ns - zero) / 1e9
         for which, one in (("first", point.first), ("final", point.final)):
             if one.kind == "exact" and one.span_ns is not None:
-                label = f"{point.session}: {which} {one.span_ns / 1e9:.3f} s"
+                label = f"{point.session}: {which}" + (f" {one.span_ns / 1e9:.3f} s" if usable else "")
                 dots.append(Dot(begun_s, one.span_ns / 1e9, f"dot {which}", label))
         if not point.finished:
             label = f"{point.session}: {point.outcome}"
@@ -234,11 +234,14 @@ def _lines(text: str) -> Markup:
     return Markup("\n").join(visible(line) for line in text.split("\n"))
 
 
-def _seconds(found: Mapping[str, Any]) -> str:
-    """A percentile object as text."""
-    if found["value_s"] is None:
-        return "n/a"
-    return f"{'≥ ' if found['bound'] == 'at_least' else ''}{found['value_s']:.3f}"
+def _seconds(value_s: float | None, bound: str = "exact") -> str:
+    """Seconds as text, and whether they are at least that."""
+    return "n/a" if value_s is None else f"{'≥ ' if bound == 'at_least' else ''}{value_s:.3f}"
+
+
+def _milliseconds(value_s: float | None, bound: str = "exact") -> str:
+    """Seconds as milliseconds."""
+    return "n/a" if value_s is None else f"{'≥ ' if bound == 'at_least' else ''}{value_s * 1000:.1f}"
 
 
 def _span(seen: Any) -> str:
@@ -272,7 +275,13 @@ def _template() -> jinja2.Template:
         # No text may steer the page's direction or hide in it, so every text goes through here on its way out.
         finalize=lambda value: visible(value) if type(value) is str else value,
     )
-    environment.filters |= {"seconds": _seconds, "span": _span, "percent": _percent, "figure": _figure}
+    environment.filters |= {
+        "seconds": _seconds,
+        "milliseconds": _milliseconds,
+        "span": _span,
+        "percent": _percent,
+        "figure": _figure,
+    }
     return environment.get_template("page.html.j2")
 
 

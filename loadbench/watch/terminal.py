@@ -15,7 +15,7 @@ from loadbench.results.run import RunHeader
 from loadbench.results.slo import Quantile, SloResult
 from loadbench.results.tick import Tick
 
-LINE_EVERY_NS: Final = 5_000_000_000
+LINE_EVERY_NS: Final = 4_500_000_000  # ticks come each second, give or take: every five seconds
 COLOURS: Final = {"VALID": "green", "DEGRADED": "yellow", "INVALID": "bold red"}
 Figures = Mapping[str, Any]
 

@@ -138,7 +138,8 @@ def write(tmp_path: Path) -> Write:
             writer.append("sessions", started(session(1000 + number)))
         for record in records:
             writer.append("sessions", record)
-            writer.append("chunks", chunk_times(record))
+            if record.utterances:
+                writer.append("chunks", chunk_times(record))
         for tick in ticks(8, gap_ms):
             writer.append("ticks", tick)
         writer.flush()

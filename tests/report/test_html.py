@@ -1,0 +1,197 @@
+"""The page: nothing from outside, nothing that runs, everything escaped, and no latency of a late tester as fact."""
+
+import base64
+import hashlib
+import re
+import string
+from html.parser import HTMLParser
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from loadbench.report.derive import derive
+from loadbench.report.words import LANGUAGES, words
+from loadbench.results.record import Channel, Update
+from loadbench.results.slo import Slo
+from tests.report.conftest import MS, S, Write, clip, header, session
+
+VOID = {"meta", "br", "hr", "img", "link", "input"}
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u202eevil\u202c\u0000\u2066 {{ 7*7 }} ]]>"
+
+
+class Page(HTMLParser):
+    """Tags, attributes and texts of a page; complains where a tag is not closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.attributes: list[tuple[str, str, str]] = []
+        self.texts: list[tuple[frozenset[str], str]] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag, f"</{tag}> closes something else"
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append((frozenset(self.open), data))
+
+
+def page_of(folder: Path, lang: str = "en") -> str:
+    derive(folder, lang)
+    return (folder / "report.html").read_text("utf-8")
+
+
+def hostile(write: Write) -> Path:
+    records = [session(number, text=HOSTILE, clip=HOSTILE) for number in range(3)]
+    failed = session(3, "target_error", clip=HOSTILE, cause=HOSTILE, warnings=[HOSTILE])
+    other = session(4)
+    other.utterances[0].channels[HOSTILE] = Channel(first_ns=1, updates=[Update(at_ns=1, keep=0, add="x", settled=1)])
+    run = header(
+        title=HOSTILE,
+        plan={"target": {"url": f"ws://{HOSTILE}"}, HOSTILE: HOSTILE},
+        profile={"name": HOSTILE},
+        effective={HOSTILE: HOSTILE},
+    )
+    return write([*records, failed, other], run=run, clips=[clip(0, id=HOSTILE, transcript=HOSTILE)])
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_hostile_text_in_any_place_is_text_and_nothing_else(write: Write, lang: str) -> None:
+    text = page_of(hostile(write), lang)
+    page = Page(text)
+    assert "script" not in page.tags
+    assert "img" not in page.tags
+    assert not [name for _, name, _ in page.attributes if name.startswith("on") or name in ("src", "href", "style")]
+    assert any("<script>alert(1)</script>" in data for _, data in page.texts), "shown as it is"
+    for character in "\u202e\u202c\u2066\u0000":
+        assert character not in text
+    assert "‹U+202E›" in text
+    assert "49" not in {word for _, data in page.texts if "alert" in data for word in data.split()}
+
+
+def test_the_policy_allows_the_one_style_sheet_and_nothing_else(write: Write) -> None:
+    text = page_of(write([session(0)]))
+    (policy,) = (value for tag, name, value in Page(text).attributes if tag == "meta" and "default-src" in value)
+    style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)
+    assert style is not None
+    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
+    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    assert "url(" not in style[1]
+    assert "@import" not in style[1]
+    assert "http" not in re.sub(r'http-equiv="Content', "", text)
+
+
+def test_latency_of_a_late_tester_is_struck_with_the_reason_and_never_stands_as_fact(write: Write) -> None:
+    records = [session(number, final_ms=517, first_ms=823) for number in range(20)]
+    records.append(session(20, "no_final"))
+    late = Page(page_of(write(records, name="late", gap_ms=1500.0)))
+    fine = Page(page_of(write(records, name="fine")))
+    for number in ("0.517", "0.823"):
+        assert [data for open_, data in fine.texts if number in data and "s" not in open_]
+        places = [open_ for open_, data in late.texts if number in data]
+        assert places
+        assert all("s" in open_ for open_ in places), f"{number} stands as fact"
+    everything = " ".join(data for _, data in late.texts)
+    assert "the event loop stood still for 1500 ms" in everything
+    assert "not usable" in everything
+    assert "not judged" in everything
+
+
+def test_completion_stands_beside_the_percentiles_of_both_populations(write: Write) -> None:
+    records = [session(number, final_ms=500) for number in range(9)] + [session(9, "no_final")]
+    text = " ".join(data for _, data in Page(page_of(write(records))).texts)
+    assert "90.0 %" in text
+    assert "all started" in text
+    assert "never" in text, "the maximum of all that were started"
+    assert "10 started = " in text
+    assert "9 finished" in text
+
+
+def test_a_page_of_60_sessions_with_40_partials_each_is_below_300_kb(write: Write) -> None:
+    records = []
+    for number in range(60):
+        record = session(number)
+        channel = record.utterances[0].channels["transcript"]
+        zero = record.utterances[0].media_zero_ns or 0
+        channel.updates = [Update(zero + step * 70 * MS, 0, "word " * step, 0) for step in range(1, 41)]
+        channel.updates.append(Update(zero + 3500 * MS, 0, "word " * 40, 200))
+        records.append(record)
+    folder = write(records)
+    assert len(page_of(folder).encode()) < 300_000
+
+
+def test_each_figure_is_there_and_named_for_those_who_cannot_see_it(write: Write) -> None:
+    page = Page(page_of(write([session(number) for number in range(5)])))
+    names = [value for tag, name, value in page.attributes if (tag, name) == ("svg", "aria-label")]
+    spoken = words("en")
+    for name in ("sessions", "distribution.first", "over_time.title", "users.title", "lateness.title"):
+        assert spoken[name] in names
+    assert "w1-3 clip-0" in names
+
+
+def test_the_slo_is_drawn_where_its_limit_lies(write: Write) -> None:
+    run = header(slo=[Slo(metric="final_from_source_end", stat="p95", limit=1.25)])
+    text = page_of(write([session(number) for number in range(5)], run=run))
+    assert "SLO p95 1.25 s" in text
+
+
+def test_two_channels_have_their_own_tables_and_lanes(write: Write) -> None:
+    records = []
+    for number in range(4):
+        record = session(number)
+        record.utterances[0].channels["translation"] = record.utterances[0].channels["transcript"]
+        records.append(record)
+    run = header(channel_stages={"transcript": "recognition", "translation": "translation"})
+    text = " ".join(data for _, data in Page(page_of(write(records, run=run))).texts)
+    assert text.count("translation") > 4
+
+
+def test_a_session_that_was_reading_when_the_bundle_began_to_be_written_is_not_needed(write: Write) -> None:
+    record = session(0)
+    record.utterances[0].media_zero_ns = None
+    record.utterances[0].source_end_ns = None
+    assert "w1-0" in page_of(write([record]))
+
+
+def test_the_time_at_the_top_is_the_runs_and_not_the_reports(write: Write) -> None:
+    assert "2025-10-09 08:53:20 UTC" in page_of(write([session(0)]))
+    assert S == 1_000 * MS
+
+
+def _fields(text: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name}
+
+
+def test_every_language_has_the_same_words_with_the_same_places_to_fill() -> None:
+    english = words("en")
+    for lang in LANGUAGES:
+        spoken = words(lang)
+        assert spoken.keys() == english.keys()
+        assert all(spoken.values())
+        assert {key: _fields(text) for key, text in spoken.items()} == {
+            key: _fields(text) for key, text in english.items()
+        }
+
+
+def test_no_word_is_left_over() -> None:
+    root = resources.files("loadbench")
+    source = root.joinpath("data/report/page.html.j2").read_text() + root.joinpath("report/html.py").read_text()
+    prefixes = ("verdict.", "side.", "lateness.", "def.", "wer.", "connection.", "points.", "distribution.")
+    kinds = {"finished", "failed", "cut", "in_flight", "effective", "versions", "machine", "corpus", "seed"}
+    used = {key for key in words("en") if f"w.{key}" in source or f'w["{key}"]' in source}
+    assert {key for key in words("en") if not key.startswith(prefixes)} - kinds - used == set()

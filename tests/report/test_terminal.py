@@ -1,0 +1,58 @@
+"""The end of a run in a terminal."""
+
+from loadbench.report.derive import derive
+from loadbench.report.terminal import render
+from tests.report.conftest import Write, session
+
+
+def text_of(write: Write, records: list, **how: object) -> str:  # type: ignore[type-arg]
+    found = derive(write(records, **how))
+    return render(found.summary, found.scores)
+
+
+def row(text: str, name: str) -> list[str]:
+    return next(line for line in text.splitlines() if line.strip().startswith(name)).split()
+
+
+def test_the_verdict_comes_first_and_the_totals_add_up(write: Write) -> None:
+    text = text_of(write, [session(number) for number in range(60)])
+    assert text.startswith("tester   VALID")
+    assert "started 60 = finished 60 + failed 0 + cut 0   completed 100.0 %" in text
+
+
+def test_each_percentile_stands_with_its_n_and_the_share_that_was_answered(write: Write) -> None:
+    text = text_of(write, [session(number, final_ms=500) for number in range(100)])
+    assert row(text, "final_from_source_end") == [
+        "final_from_source_end", "100", "100.0", "%", "0.500", "0.500", "0.500~", "0.500",
+    ]  # fmt: skip
+
+
+def test_failed_sessions_are_never_in_the_row_of_all_that_were_started(write: Write) -> None:
+    records = [session(number) for number in range(6)] + [session(6 + number, "no_final") for number in range(4)]
+    text = text_of(write, records)
+    assert "60.0 %" in text
+    assert "of all started" in text
+    assert row(text, "of all started")[-1] == "never"
+    assert "4 no_final (target)   no_final happened" in text
+
+
+def test_latency_of_a_late_tester_stands_in_brackets_and_its_slo_is_unknown(write: Write) -> None:
+    text = text_of(write, [session(number, final_ms=517) for number in range(20)], gap_ms=1500.0)
+    assert text.startswith("tester   INVALID")
+    assert "NOT USABLE" in text
+    assert "0.517" not in text.replace("(0.517)", "").replace("(0.517~)", "")
+    assert "unknown  final_from_source_end.p95_s  n/a" in text
+
+
+def test_accuracy_has_its_signature_its_counts_and_its_clause(write: Write) -> None:
+    text = text_of(write, [session(1)])
+    assert "wer 0.0 % | unit:word | norm:loadbench-basic-1 | n:1 |" in text
+    assert "S 0  D 0  I 0  of N 8" in text
+    assert "100.00 points by T/CADHOH 0004-2023, Table 1, spoken2sign, pooled" in text
+
+
+def test_what_a_service_says_cannot_steer_the_terminal(write: Write) -> None:
+    text = text_of(write, [session(0, "target_error", cause="\x1b[2Jgone\u202e\nstarted 1 = finished 1")])
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "‹U+001B›[2Jgone‹U+202E›‹U+000A›" in text
