@@ -226,6 +226,7 @@ class Sitting:
     def _chunk(self, payload: bytes, ms: float | None, now_ns: int) -> None:
         if self._over:
             self._write()
+            self._ear.again()
             self._begin_utterance(
                 Entry(
                     session=self.entry.session,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from loadbench.results.record import Channel
 from loadbench.session.decode import Framer, decode_message
 from loadbench.session.hearing import Hearing
 from loadbench.session.profile import Condition, Profile, Rule, TextRule, WaitPart
@@ -65,17 +66,32 @@ class Turn:
         return f" {self.now}" if spaced else self.now
 
 
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a channel is spoken: without media times or with them, at what length, and by what.
+
+    `marked`: the message itself says that it is final. Else a final is only the last change of the text.
+    """
+
+    timeless: bool
+    length: int
+    partial: Say | None
+    final: Say
+    marked: bool
+
+
 class Speaker:
     """All that the service may say; made and checked once for a profile. Raises SpeakerError."""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self._how = compile_profile(profile)
-        self._said: dict[str, dict[Kind, Say | None]] = {}
+        self._said: dict[str, Way] = {}
         problems: list[str] = []
         for name in profile.channels:
             try:
-                self._said[name] = _found(self._how, name)
+                way = _found(self._how, name)
+                self._said |= {name: way} if way else {}
             except SpeakerError as error:
                 problems += error.problems
         self.waits = {
@@ -94,7 +110,11 @@ class Speaker:
     @property
     def channels(self) -> list[str]:
         """The channels that can be spoken on."""
-        return [name for name, said in self._said.items() if said["final"]]
+        return list(self._said)
+
+    def marks_final(self, channel: str) -> bool:
+        """Whether finals differ from partials; else a client can only take the last change for the final."""
+        return self._said[channel].marked
 
     def voice(self, fields: Fields) -> "Voice":
         """A voice for one utterance of a session with these template fields."""
@@ -180,7 +200,7 @@ class Speaker:
 class Voice:
     """Says texts on the channels of one utterance, and keeps in mind what it has said there."""
 
-    def __init__(self, said: dict[str, dict[Kind, Say | None]], fields: Fields) -> None:
+    def __init__(self, said: dict[str, Way], fields: Fields) -> None:
         self._said = said
         self._fields = fields
         self._was = dict.fromkeys(said, "")
@@ -188,7 +208,7 @@ class Voice:
 
     def partial(self, channel: str, text: str, heard_ms: float = 0.0) -> list[Any]:
         """The messages by which the channel's open segment becomes `text`; none where it has no partials."""
-        say = self._said[channel]["partial"]
+        say = self._said[channel].partial
         if say is None:
             return []
         turn = Turn(self._was[channel], text, False, self._sealed[channel], heard_ms, self._fields)
@@ -197,37 +217,31 @@ class Voice:
 
     def final(self, channel: str, text: str, heard_ms: float = 0.0) -> list[Any]:
         """The messages by which the channel's open segment becomes `text` for good."""
-        say = self._said[channel]["final"]
-        if say is None:
-            return []
         turn = Turn(self._was[channel], text, True, self._sealed[channel], heard_ms, self._fields)
         self._was[channel] = ""
         self._sealed[channel] += (text,)
-        return say(turn)
+        return self._said[channel].final(turn)
 
 
-def _found(how: Compiled, channel: str) -> dict[Kind, Say | None]:
-    """The best way to say partials and finals that the profile understands: with media times, then the shortest."""
+def _found(how: Compiled, channel: str) -> Way | None:
+    """The best way to speak on a channel that the profile understands; None where no rule gives it text."""
     given = how.profile.simulate
     partials = list(_ways(how.profile, channel, "partial", given.partial))
     finals = list(_ways(how.profile, channel, "final", given.final)) or partials
-    if not finals:
-        return {"partial": None, "final": None}
     reasons: list[str] = []
-    found: list[tuple[tuple[bool, int], Say | None, Say]] = []
+    found: list[Way] = []
     nothing: list[tuple[str, Say | None]] = [("", None)]
     for (name, partial), (final_name, final) in itertools.product(partials or nothing, finals):
         try:
-            found.append((_understood(how, channel, partial, final), partial, final))
+            found.append(_understood(how, channel, partial, final))
         except (invert.NoInverseError, SpeakerError) as error:
             reasons.append(f"{' and '.join(filter(None, dict.fromkeys((name, final_name))))}: {error}")
-    if not found:
+    if reasons and not found:
         hint = "give simulate.partial and simulate.final, or say it more simply"
         raise SpeakerError(
             [f"channel {channel} cannot be spoken by {reason}; {hint}" for reason in dict.fromkeys(reasons)]
         )
-    _, partial_way, final_way = min(found, key=lambda way: way[0])
-    return {"partial": partial_way, "final": final_way}
+    return min(found, key=lambda way: (way.timeless, way.length), default=None)
 
 
 def _ways(profile: Profile, channel: str, kind: Kind, given: Any) -> Iterator[tuple[str, Say]]:
@@ -247,8 +261,8 @@ def _by_rule(rule: Rule, text: TextRule) -> Say:
     return lambda turn: [_message(rule, text, step, turn) for step in MODELS[text.model](text, turn)]
 
 
-def _understood(how: Compiled, channel: str, partial: Say | None, final: Say) -> tuple[bool, int]:
-    """Say `SAMPLES`: whether without media times, and at what length. SpeakerError where something else is heard."""
+def _understood(how: Compiled, channel: str, partial: Say | None, final: Say) -> Way:
+    """Say `SAMPLES` in this way. SpeakerError where something else is heard."""
     hearing = Hearing(how, 1 << 26, SAMPLE_FIELDS)
     length, at_ns, was = 0, 0, ""
     for now in SAMPLES[:-1]:
@@ -256,11 +270,16 @@ def _understood(how: Compiled, channel: str, partial: Say | None, final: Say) ->
             length += _hear(how, hearing, channel, partial(Turn(was, now, final=False)), now, at_ns := at_ns + 1)
             was = now
     length += _hear(how, hearing, channel, final(Turn(was, SAMPLES[-1], final=True)), SAMPLES[-1], at_ns + 1)
+    marked = _shown(hearing, channel).settled_text != ""
     hearing.promote()
-    shown = next(part for name, part in hearing.channels().items() if name.partition(":")[0] == channel)
+    shown = _shown(hearing, channel)
     if shown.settled_text.split() != SAMPLES[-1].split():
         raise SpeakerError([f"its text does not become final, but stays {shown.settled_text!r}"])
-    return shown.segments[-1].end_s is None, length
+    return Way(shown.segments[-1].end_s is None, length, partial, final, marked)
+
+
+def _shown(hearing: Hearing, channel: str) -> Channel:
+    return next(part for name, part in hearing.channels().items() if name.partition(":")[0] == channel)
 
 
 def _hear(how: Compiled, hearing: Hearing, channel: str, messages: list[Any], text: str, at_ns: int) -> int:

@@ -74,13 +74,18 @@ class Timetable:
     async def _partial(self, now_ns: int) -> None:
         if self._final:
             return
-        grown = {name: prefixes(text) or [""] for name, text in self._texts().items()}
+        grown = {name: self._grown(name, text) for name, text in self._texts().items()}
         await self._sitting.say_partial(
             {name: parts[min(self._count, len(parts) - 1)] for name, parts in grown.items()}
         )
         self._count += 1
         if self._options.partial_every_s:
             self._sitting.mouth.at(now_ns + ns(self._options.partial_every_s), self._partial)
+
+    def _grown(self, channel: str, text: str) -> list[str]:
+        """What partials say one after the other; the last word is kept for a final that nothing else would mark."""
+        parts = prefixes(text) or [""]
+        return parts if self._sitting.house.speaker.marks_final(channel) else parts[:-1] or parts
 
     def _texts(self) -> dict[str, str]:
         """The answer on each channel, with its wrong words; the same at each call while the clip is."""

@@ -96,6 +96,8 @@ def test_of_two_end_marks_only_the_second_is_the_last() -> None:
     )
     assert listener.hear("text", b'{"type":"flush"}').last is False
     assert listener.hear("text", b"").last is True
+    listener.again()
+    assert listener.hear("text", b'{"type":"flush"}').last is False
 
 
 def test_a_body_has_no_frame_types() -> None:

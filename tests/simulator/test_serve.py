@@ -70,6 +70,11 @@ async def vosk(url: str, *, chunks: int = 4, session: str = "", wait_s: float = 
     return heard
 
 
+def soon(seconds: float, expected: float) -> bool:
+    """One sample on a noisy machine: never early, and not much late."""
+    return expected - 0.005 <= seconds <= expected + 0.1
+
+
 def entries(log: Path) -> dict[str, Entry]:
     return {entry.session: entry for entry in read(log)}
 
@@ -117,9 +122,9 @@ async def test_an_http_stream_answers_while_it_is_being_sent(tmp_path: Path, sse
         async for line in answer.content:
             if line.strip():
                 lines.append((time.monotonic(), json.loads(line.removeprefix(b"data: "))))
-    assert lines[0][0] - sent[0] == pytest.approx(0.2, abs=NEAR_S)
+    assert soon(lines[0][0] - sent[0], 0.2)
     assert lines[0][0] < sent[-1]  # before the end of the body
-    assert lines[-1][0] - sent[-1] == pytest.approx(0.2, abs=NEAR_S)
+    assert soon(lines[-1][0] - sent[-1], 0.2)
     assert lines[-1][1] == {"final": "the red boat leaves at nine"}
     (entry,) = entries(log).values()
     assert entry.chunk_bytes == [3200] * 10
@@ -130,7 +135,9 @@ async def test_sign_frames_in_json_are_decoded_acknowledged_and_answered_label_b
     log, messages = tmp_path / "log.jsonl", []
     async with (
         running(
-            Options(profile="sign-frames", first_s=0.05, final_s=0.1, partial_every_s=0, text="RED BOAT", log=log)
+            Options(
+                profile="sign-frames", first_s=0.05, final_s=0.1, partial_every_s=0.01, text="RED BOAT BLUE", log=log
+            )
         ) as url,
         aiohttp.ClientSession() as client,
         client.ws_connect(url) as link,
@@ -146,7 +153,8 @@ async def test_sign_frames_in_json_are_decoded_acknowledged_and_answered_label_b
             messages.append(await link.receive_json())
     signs = [message["payload"]["sign"] for message in messages if "sign" in message["payload"]]
     acks = [message["payload"]["timestamp"] for message in messages[:-1] if "sign" not in message["payload"]]
-    assert signs == ["RED", "BOAT"]
+    assert signs == ["RED", "BOAT", "BLUE"]
+    assert messages[-2]["payload"]["sign"] == "BLUE"  # kept for the final, which nothing else would mark
     assert acks == [40, 80, 120]
     (entry,) = entries(log).values()
     assert (entry.chunk_bytes, entry.close_by, entry.outcome) == ([2, 2, 2], "client", "ok")
@@ -344,3 +352,38 @@ async def test_when_the_service_ends_every_session_is_logged(tmp_path: Path) -> 
         for link in links:
             assert (await link.receive()).type in (aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED)
             await link.close()
+
+
+async def test_a_second_utterance_on_the_same_connection_is_heard_and_logged_by_itself(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    options = Options(profile="sign-frames-binary", first_s=0.02, final_s=0.05, partial_every_s=0, log=log)
+    async with running(options) as url, aiohttp.ClientSession() as client, client.ws_connect(url) as link:
+        for size in (10, 20):
+            await link.send_bytes(bytes(size))
+            await link.send_json({"type": "end"})
+            while (await link.receive_json())["type"] != "done":
+                pass
+    first, second = read(log)
+    assert first.session == second.session
+    assert [(entry.utterance, entry.media_bytes, entry.outcome) for entry in (first, second)] == [
+        (0, 10, "ok"),
+        (1, 20, "ok"),
+    ]
+
+
+async def test_where_a_profile_has_no_end_mark_media_that_pauses_is_over(tmp_path: Path) -> None:
+    profile = tmp_path / "plain.yaml"
+    profile.write_text(
+        "name: plain\ntransport: {kind: websocket}\nmedia: {kind: audio, chunk_ms: 100}\n"
+        "end: [{quiet: {for_s: 1, max_s: 5}}, {done: {on: [close], closes: target}}]\n"
+        "receive: {rules: [{has: text, text: {model: unkeyed, text: text, final: fin}}]}\n"
+    )
+    options = Options(profile=str(profile), first_s=0.02, final_s=0.7, partial_every_s=0, log=tmp_path / "log.jsonl")
+    async with running(options) as url, aiohttp.ClientSession() as client, client.ws_connect(url) as link:
+        for _ in range(3):
+            last = time.monotonic()
+            await link.send_bytes(bytes(3200))
+            await asyncio.sleep(0.1)
+        messages = [(time.monotonic() - last, message.json()) async for message in link]
+    assert soon(messages[-1][0], 0.7)
+    assert messages[-1][1] == {"text": "the red boat leaves at nine", "fin": True}

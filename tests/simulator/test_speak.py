@@ -205,6 +205,11 @@ def test_the_end_is_said_as_the_profile_wants_to_hear_it(end: Any, rules: Any, d
     assert (speaker.done, speaker.closes) == (done, closes)
 
 
+def test_it_is_known_whether_a_message_can_mark_a_final() -> None:
+    assert Speaker(load_profile("vosk")).marks_final("transcript")
+    assert not Speaker(load_profile("sign-frames")).marks_final("gloss")
+
+
 def test_a_refusal_is_one_that_the_profile_takes_for_one() -> None:
     rule = {"match": "status == 'WAIT'", "outcome": "rejected", "detail": "message"}
     assert Speaker(profile([rule, FLAG])).rejection("full") == ([{"status": "WAIT", "message": "full"}], None)
