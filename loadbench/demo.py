@@ -27,7 +27,7 @@ from loadbench.plan import PlanError
 from loadbench.watch.terminal import View, encoding
 
 CORPUS: Final = Path(str(resources.files("loadbench") / "data" / "demo"))
-SIMULATED: Final = ("--first", "0.3", "--final", "0.5", "--wrong-rate", "0.1", "--corpus", str(CORPUS))
+SIMULATED: Final = ("--first", "0.3", "--final", "0.5", "--wrong-rate", "0.1", "--corpus")
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,12 @@ def demo(out: Path) -> int:
         recogniser = ("--profile", "vosk", "--engine", "moonshine", "--nice", "19")
         urls = {
             "moonshine": services.enter_context(_service("moonshine", folder, *recogniser)),
-            "speech": services.enter_context(_service("speech", folder, "--profile", "vosk", *SIMULATED)),
-            "signing": services.enter_context(_service("signing", folder, "--profile", "sign-frames", *SIMULATED)),
+            "speech": services.enter_context(
+                _service("speech", folder, "--profile", "vosk", *SIMULATED, str(corpora["zh"]))
+            ),
+            "signing": services.enter_context(
+                _service("signing", folder, "--profile", "sign-frames", *SIMULATED, str(corpora["csl"]))
+            ),
         }
         for level in LEVELS:
             say.print(f"{level.users} users, {level.language}, {level.system}")
