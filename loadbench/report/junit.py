@@ -35,7 +35,8 @@ def render(summary: dict[str, Any]) -> bytes:
 
 def _objective(suite: ElementTree.Element, result: dict[str, Any], *, usable: bool) -> None:
     case = _case(suite, "slo", result["name"])
-    value = "no data" if result["value"] is None else f"{result['value']:.4g}"
+    missing = "never" if result["bound"] == "never" else "no data"
+    value = missing if result["value"] is None else f"{result['value']:.4g}"
     if not usable and result["name"].split(".")[0] in METRICS:
         _say(case, "skipped", "not judged: the tester itself was late", "")
     elif not result["met"]:

@@ -87,12 +87,17 @@ def _objectives(summary: dict[str, Any]) -> list[str]:
         judged = usable or result["name"].split(".")[0] not in METRICS
         mark = ("met    " if result["met"] else "NOT MET") if judged else "unknown"
         why = (result["why"] if judged else "the tester itself was late").removeprefix("not met: ")
-        least = "at least " if result["bound"] == "at_least" else ""
-        value = "n/a" if result["value"] is None or not judged else f"{least}{result['value']:.4g}"
+        value = _asked(result) if judged else "n/a"
         lines.append(
             f"SLO      {mark}  {result['name']}  {value}  (limit {result['limit']:g})" + (f"  {why}" if why else "")
         )
     return lines
+
+
+def _asked(result: dict[str, Any]) -> str:
+    if result["value"] is None:
+        return "never" if result["bound"] == "never" else "n/a"
+    return f"{'at least ' if result['bound'] == 'at_least' else ''}{result['value']:.4g}"
 
 
 def _accuracy(scores: dict[str, Any]) -> list[str]:
@@ -113,7 +118,9 @@ def _accuracy(scores: dict[str, Any]) -> list[str]:
 
 
 def _warnings(summary: dict[str, Any]) -> list[str]:
-    found: list[str] = [summary["survivor_warning"]] if summary["survivor_warning"] else []
+    # The survivors' warning tells percentiles, which a late tester does not know.
+    survivors = summary["survivor_warning"] if summary["verdict"]["state"] != "INVALID" else None
+    found: list[str] = [survivors] if survivors else []
     found += [f"{text} ({count})" for text, count in summary["warnings"].items()]
     found += [
         f"{count} premature on {name}: text before its sound" for name, count in summary["premature"].items() if count

@@ -7,13 +7,17 @@ import string
 from html.parser import HTMLParser
 from importlib import resources
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from loadbench.analysis.response import METRICS
 from loadbench.report.derive import derive
+from loadbench.report.html import LATENESS_FIGURES
 from loadbench.report.words import LANGUAGES, words
+from loadbench.results.outcome import OUTCOMES
 from loadbench.results.record import Channel, Update
-from loadbench.results.slo import Slo
+from loadbench.results.slo import Slo, State
 from tests.report.conftest import MS, S, Write, clip, header, session
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
@@ -98,7 +102,7 @@ def test_the_policy_allows_the_one_style_sheet_and_nothing_else(write: Write) ->
 
 def test_latency_of_a_late_tester_is_struck_with_the_reason_and_never_stands_as_fact(write: Write) -> None:
     records = [session(number, final_ms=517, first_ms=823) for number in range(20)]
-    records.append(session(20, "no_final"))
+    records += [session(20 + number, "no_final") for number in range(3)]
     late = Page(page_of(write(records, name="late", gap_ms=1500.0)))
     fine = Page(page_of(write(records, name="fine")))
     for number in ("0.517", "0.823"):
@@ -188,10 +192,18 @@ def test_every_language_has_the_same_words_with_the_same_places_to_fill() -> Non
         }
 
 
+def test_every_event_metric_and_outcome_class_that_can_be_shown_has_its_words() -> None:
+    english = words("en")
+    wanted = {f"event.{event}" for metric in METRICS.values() for event in metric} | {f"def.{name}" for name in METRICS}
+    wanted |= {f"side.{side}" for _, side in OUTCOMES.values()} | {kind for kind, _ in OUTCOMES.values()}
+    wanted |= {f"verdict.{state}" for state in get_args(State)} | {f"lateness.{name}" for name in LATENESS_FIGURES}
+    assert wanted <= english.keys()
+
+
 def test_no_word_is_left_over() -> None:
     root = resources.files("loadbench")
     source = root.joinpath("data/report/page.html.j2").read_text() + root.joinpath("report/html.py").read_text()
-    prefixes = ("verdict.", "side.", "lateness.", "def.", "wer.", "connection.", "points.", "distribution.")
+    prefixes = ("verdict.", "side.", "lateness.", "def.", "wer.", "connection.", "points.", "distribution.", "event.")
     kinds = {"finished", "failed", "cut", "in_flight", "effective", "versions", "machine", "corpus", "seed"}
     used = {key for key in words("en") if f"w.{key}" in source or f'w["{key}"]' in source}
     assert {key for key in words("en") if not key.startswith(prefixes)} - kinds - used == set()

@@ -36,8 +36,15 @@ def test_failed_sessions_are_never_in_the_row_of_all_that_were_started(write: Wr
     assert "4 no_final (target)   no_final happened" in text
 
 
+def test_an_slo_whose_percentile_falls_on_one_that_failed_is_never_met(write: Write) -> None:
+    text = text_of(write, [session(0), session(1, "no_final")])
+    assert "NOT MET  final_from_source_end.p95_s  never  (limit 2)" in text
+
+
 def test_latency_of_a_late_tester_stands_in_brackets_and_its_slo_is_unknown(write: Write) -> None:
-    text = text_of(write, [session(number, final_ms=517) for number in range(20)], gap_ms=1500.0)
+    records = [session(number, final_ms=517) for number in range(20)]
+    records += [session(20 + number, "no_final") for number in range(3)]
+    text = text_of(write, records, gap_ms=1500.0)
     assert text.startswith("tester   INVALID")
     assert "NOT USABLE" in text
     assert "0.517" not in text.replace("(0.517)", "").replace("(0.517~)", "")
