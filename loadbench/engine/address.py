@@ -40,7 +40,10 @@ class Addresses:
         self._constant |= {f"secret.{name}": value for name, value in start.secrets.items()}
 
     def fields(self, session: str, clip: dict[str, str]) -> dict[str, str]:
-        """What templates of this session may use. The same seed and run give the same {session.uuid}."""
+        """What templates of this session may use. The same seed and run give the same {session.uuid}.
+
+        Raises MissingFieldError for a field that the url asks for and no session has.
+        """
         random = Random(f"{self._start.seed}:{self._start.run_id}:{session}")
         wall_ns = self._wall_ns()
         fields = self._constant | {f"clip.{name}": value for name, value in clip.items()}
@@ -50,7 +53,7 @@ class Addresses:
             "time.unix": str(wall_ns // 1_000_000_000),
             "time.unix_ms": str(wall_ns // 1_000_000),
         }
-        url = urlsplit(self._url.render({"host": "", "port": ""} | fields))
+        url = urlsplit(self._address({"host": "", "port": ""} | fields))
         port = url.port or USUAL_PORTS.get(url.scheme)
         return fields | {"host": url.hostname or "", "port": str(port or "")}
 
@@ -61,13 +64,19 @@ class Addresses:
         except KeyError as error:
             raise MissingFieldError(error.args[0]) from None
 
+    def _address(self, fields: dict[str, str]) -> str:
+        try:
+            return self._url.render(fields)
+        except KeyError as error:
+            raise MissingFieldError(error.args[0]) from None
+
     def _of(self, fields: dict[str, str]) -> Address:
         part = self._part
         headers = [(name, value.render(fields)) for name, value in self._headers]
         if self._start.identify:
             headers.append((SESSION_HEADER, fields["session.id"]))
         return Address(
-            url=_with_query(self._url.render(fields), [(name, value.render(fields)) for name, value in self._query]),
+            url=_with_query(self._address(fields), [(name, value.render(fields)) for name, value in self._query]),
             headers=tuple(headers),
             subprotocols=tuple(name.render(fields) for name in self._subprotocols),
             method=part.method,

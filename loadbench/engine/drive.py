@@ -357,6 +357,7 @@ class Driver:
         record.warnings = [masks.mask(text) for text in record.warnings]
         for connection in record.connections:
             connection.close_reason = masks.mask(connection.close_reason)
+            connection.remote = connection.remote and masks.mask(connection.remote)
 
 
 def _chunk_times(session: str, index: int, zero_ns: int, log: ChunkLog) -> ChunkTimes:

@@ -1,0 +1,206 @@
+import asyncio
+import base64
+import json
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadbench.engine.pipe import Workload
+from loadbench.results.record import Message, SessionRecord
+from loadbench.results.tick import Tick
+from loadbench.session import load
+from loadbench.session.wire import Cause
+from loadbench.transports import memory
+from tests.engine import stage
+from tests.engine.stage import EOF, MS, S, answering, media_of, now_ns, play
+
+pytestmark = pytest.mark.looptime
+ONE = Workload(model="closed", users=1, sessions=1)
+
+SIGNS = """
+schema_version: 1
+name: signs
+transport:
+  kind: websocket
+  headers: {Authorization: "Bearer {secret.token}", x-model: "{param.model}"}
+  query: [[model, "{param.model}"], [key, "{secret.token}"]]
+  subprotocols: ["v1.{clip.source_lang}"]
+params: {model: small one}
+channels: {gloss: {stage: recognition, unit: gloss}}
+open:
+  - send_json: {start: "{session.uuid}", host: "{host}:{port}"}
+  - wait: {has: ticket, capture: {ticket: ticket}}
+media:
+  kind: frames
+  frame: text
+  message: {image: "{media.base64}", at: "{media.ms}", ticket: "{captured.ticket}", of: "{session.uuid}"}
+end:
+  - send_json: {stop: "{session.uuid}", sent: "{count.chunks_sent}"}
+  - done: {on: [message], match: "stopped"}
+receive:
+  rules:
+    - {has: ticket, event: ready}
+    - {has: error, outcome: fatal, detail: error}
+    - {has: sign, channel: gloss, text: {model: unkeyed, text: sign, final: true}}
+"""
+
+
+def signing(seen: list[list[dict[str, Any]]]) -> Callable[[memory.Peer], Any]:
+    """A service that gives each session a ticket, after 0.1 s, and wants to see it on each frame."""
+
+    async def script(peer: memory.Peer) -> None:
+        mine: list[dict[str, Any]] = []
+        seen.append(mine)
+        async for message in peer:
+            said = json.loads(str(message))
+            mine.append(said)
+            if "start" in said:
+                await asyncio.sleep(0.1)
+                peer.send(json.dumps({"ticket": f"t{len(seen)}"}))
+            elif "stop" in said:
+                peer.send('{"sign": "BOAT"}')
+                peer.send('{"stopped": true}')
+
+    return script
+
+
+async def test_messages_with_something_of_the_sessions_own_are_made_around_the_shared_parts(tmp_path: Path) -> None:
+    seen: list[list[dict[str, Any]]] = []
+    profile = load.load_text(SIGNS, "signs.yaml")
+    more = {"secrets": {"token": "tok-secret"}, "url": "memory://asr/{param.model}?a=1"}
+    work = Workload(model="closed", users=2, sessions=2, ramp_s=1.0)
+    heard, served = await play(tmp_path, signing(seen), work, profile=profile, chunk_ms=40, media_ms=120, **more)
+    assert heard.outcomes == {"ok": 2}
+    for number, (mine, record) in enumerate(zip(seen, heard.records.values(), strict=True), 1):
+        start, *frames, stop = mine
+        uuid = start["start"]
+        assert start["host"] == "asr:"
+        own = {"ticket": f"t{number}", "of": uuid}
+        images = [base64.b64encode(b"%05d" % index).decode() for index in range(3)]
+        assert frames == [{"image": image, "at": 40 * (index + 1)} | own for index, image in enumerate(images)]
+        assert stop == {"stop": uuid, "sent": 3}
+        assert uuid[14] == "4"
+        zero = record.utterances[0].media_zero_ns or 0
+        assert (record.ready_ns or 0) >= record.begun_ns + 0.1 * S
+        assert zero - (record.ready_ns or 0) >= MS
+        assert zero % MS == 0
+    assert seen[0][0]["start"] != seen[1][0]["start"]
+    address = served.peers[0].address
+    assert address.url == "memory://asr/small one?a=1&model=small%20one&key=tok-secret"
+    assert dict(address.headers) == {
+        "Authorization": "Bearer tok-secret", "x-model": "small one", "x-loadbench-session": "w-s0",
+    }  # fmt: skip
+    assert address.subprotocols == ("v1.en",)
+
+
+async def test_a_field_that_nobody_has_is_the_profiles_fault_and_named(tmp_path: Path) -> None:
+    profile = load.load_text(SIGNS.replace('"{media.ms}"', '"{clip.speaker}"'), "signs.yaml")
+    heard, _ = await play(tmp_path, signing([]), ONE, profile=profile, secrets={"token": "tok-secret"})
+    record = heard.records["w-s0"]
+    assert (record.outcome, record.side) == ("profile_error", "policy")
+    assert "{clip.speaker}" in record.cause
+
+
+async def test_secrets_are_masked_where_the_service_says_them_back(tmp_path: Path) -> None:
+    async def script(peer: memory.Peer) -> None:
+        peer.send('{"error": "no such token: tok-secret"}')
+        await asyncio.sleep(1)
+
+    profile = load.load_text(SIGNS, "signs.yaml")
+    heard, _ = await play(tmp_path, script, ONE, profile=profile, secrets={"token": "tok-secret"})
+    record = heard.records["w-s0"]
+    assert record.outcome == "target_error"
+    assert "no such token: ***" in record.cause
+    assert "tok-secret" not in repr(heard.events)
+    assert heard.of(Message)[0].data == '{"error": "no such token: ***"}'
+
+
+async def test_time_in_which_the_service_reads_nothing_is_blocked_time_and_not_lateness(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def script(peer: memory.Peer) -> None:
+        async for message in peer:
+            if isinstance(message, bytes) and len(media_of(peer)) == 2:
+                peer.stop_reading()
+                await asyncio.sleep(1.5)
+                peer.read_again()
+            elif message == EOF:
+                peer.send('{"text": "red boat"}')
+                peer.close(1000)
+
+    monkeypatch.setattr(memory, "HIGH_WATER", 10)
+    heard, _ = await play(tmp_path, script, ONE, media_ms=4000)
+    record = heard.records["w-s0"]
+    assert record.outcome == "ok"
+    assert record.lateness.max_ns < MS
+    assert record.lateness.blocked_ns == pytest.approx(1.1 * S, abs=0.01 * S), "from the second unread chunk on"
+    assert record.lateness.unsent_max_bytes >= 30
+    assert heard.ticked("blocked_ns") == record.lateness.blocked_ns
+    assert sum(tick.blocked_ns > 0 for tick in heard.of(Tick)) >= 2, "told while it lasts"
+
+
+async def test_a_service_that_never_lets_us_in_is_given_up_at_the_limit(tmp_path: Path) -> None:
+    heard, served = await play(tmp_path, answering(0.1), ONE, connect_s=60.0, limits={"connect_s": 2.0})
+    record = heard.records["w-s0"]
+    assert record.outcome == "connect_failed"
+    assert record.ended_ns - record.begun_ns == pytest.approx(2 * S, abs=MS)
+    assert served.peers == []
+
+
+async def test_a_refusal_reaches_the_record_with_its_status_and_when_to_come_again(tmp_path: Path) -> None:
+    heard, _ = await refused(tmp_path, Cause("rejected", 0, status=503, retry_after_s=1.0, body=b"full"))
+    record = heard.records["w-s0"]
+    assert (record.outcome, record.side) == ("rejected", "target")
+    assert (record.connections[0].status, record.connections[0].retry_after_s) == (503, 1.0)
+    assert record.utterances[0].media_zero_ns is None
+
+
+async def refused(folder: Path, cause: Cause) -> Any:
+    heard, profile = stage.Heard(), load.load_profile("vosk")
+    start = stage.plan([stage.clip(folder, profile, media_ms=400, chunk_ms=200)], profile, ONE)
+    with memory.serve("asr", answering(0.1), refuse=lambda: cause) as served:
+        await stage.engine(start, heard).run()
+    return heard, served
+
+
+async def test_the_final_limit_ends_a_session_whose_service_goes_quiet(tmp_path: Path) -> None:
+    heard, _ = await play(tmp_path, answering(1e9), ONE, limits={"final_s": 5.0, "close_s": 1.0})
+    record = heard.records["w-s0"]
+    assert record.outcome == "no_final"
+    assert record.ended_ns - (record.utterances[0].source_end_ns or 0) == pytest.approx(5 * S, abs=20 * MS)
+
+
+async def test_a_connection_that_breaks_in_mid_media_stops_the_media(tmp_path: Path) -> None:
+    async def script(peer: memory.Peer) -> None:
+        async for _ in peer:
+            if len(media_of(peer)) == 2:
+                peer.drop("reset")
+
+    heard, served = await play(tmp_path, script, ONE)
+    record = heard.records["w-s0"]
+    assert (record.outcome, record.side) == ("lost", "target")
+    assert len(media_of(served.peers[0])) == 2
+    assert (record.utterances[0].chunks_planned, record.utterances[0].chunks_sent) == (5, 2)
+    assert record.lateness.chunks == 2
+
+
+async def test_one_session_may_carry_several_clips_each_on_its_own_media_clock(tmp_path: Path) -> None:
+    seen: list[list[dict[str, Any]]] = []
+    profile = load.load_text(SIGNS, "signs.yaml")
+    work = Workload(model="closed", users=1, sessions=1, utterances=3)
+    heard, _ = await play(tmp_path, signing(seen), work, profile=profile, secrets={"token": "tok-secret"})
+    record: SessionRecord = heard.records["w-s0"]
+    assert [utterance.outcome for utterance in record.utterances] == ["ok"] * 3
+    assert [utterance.attempt for utterance in record.utterances] == [0, 1, 2]
+    assert [utterance.chunks_sent for utterance in record.utterances] == [5, 5, 5]
+    zeros = [utterance.media_zero_ns or 0 for utterance in record.utterances]
+    assert all(S < after - before < 1.5 * S for before, after in pairwise(zeros))
+
+
+async def test_a_session_that_is_over_leaves_nothing_that_wakes_or_sends(tmp_path: Path) -> None:
+    heard, _ = await play(tmp_path, answering(0.1), ONE, limits={"final_s": 30.0})
+    ended = heard.records["w-s0"].ended_ns
+    assert now_ns() - ended < S, "and nobody waited for its limits to pass"
