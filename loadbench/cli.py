@@ -53,13 +53,13 @@ def main() -> None:
 
 def _complain(error: Exception) -> int:
     problems = getattr(error, "problems", None)
-    usage = getattr(error, "format_message", None)
+    usage = error.format_message() if hasattr(error, "format_message") else None
     if problems is None and usage is None:
         raise error
-    if usage is not None and getattr(error, "ctx", None) and usage().startswith("Usage:"):
-        print(usage())
+    if usage is not None and usage.startswith("Usage:"):
+        print(usage)
         return 2
-    lines = problems if problems is not None else [usage() + " (loadbench COMMAND --help shows the flags)"]
+    lines = problems or [f"{usage} (loadbench COMMAND --help shows the flags)"]
     count = len(lines)
     head = "loadbench: " if count == 1 else f"loadbench: {count} problems:\n  "
     print(head + "\n  ".join(lines), file=sys.stderr)

@@ -27,6 +27,7 @@ from loadbench.plan import PlanError
 from loadbench.watch.terminal import View, encoding
 
 CORPUS: Final = Path(str(resources.files("loadbench") / "data" / "demo"))
+WIDTH: Final = 118  # what the table needs, also where the output is a file
 SIMULATED: Final = ("--first", "0.3", "--final", "0.5", "--wrong-rate", "0.1", "--corpus")
 
 
@@ -58,7 +59,9 @@ def demo(out: Path) -> int:
     folder = out / time.strftime("%Y%m%d-%H%M%S")
     folder.mkdir(parents=True)
     say = Console(stderr=True, highlight=False)
-    say.print("loadbench demo: real speech, in real time, to a real recogniser on this machine; about two minutes\n")
+    say.print(
+        "loadbench demo: real speech, in real time, to a real recogniser here; about two minutes\n", soft_wrap=True
+    )
     corpora = {"en": _english(folder), "zh": _part(folder, "zh"), "csl": _part(folder, "csl")}
     rows = []
     with contextlib.ExitStack() as services:
@@ -73,7 +76,7 @@ def demo(out: Path) -> int:
             ),
         }
         for level in LEVELS:
-            say.print(f"{level.users} users, {level.language}, {level.system}")
+            say.print(f"users {level.users}, clips {level.language}, {level.system}")
             rows.append((level, _run(level, urls[level.service], corpora[level.language], folder)))
     _print(rows)
     codes = {result.exit_code for _, result in rows}
@@ -158,7 +161,9 @@ def _print(rows: list[tuple[Level, conduct.Result]]) -> None:
         table.add_column(name, justify="left" if name in {"system", "clips", "verdict"} else "right")
     for level, result in rows:
         table.add_row(*_cells(level, result))
-    Console(highlight=False).print(table)
+    screen = Console(highlight=False)
+    screen.width = max(screen.width, WIDTH)
+    screen.print(table)
     last = rows[-1][1].folder.parent
     print(f"reports  {last}/*/report.html\nmetrics  {last}/*/metrics.prom\nservice  {last}/*.jsonl (its own log)")
 

@@ -265,7 +265,9 @@ def _root(data: dict[str, Any], folder: Path) -> None:
     """Paths in a plan file are relative to the file; those on the command line to where it is typed."""
     for section, key in (("corpus", "path"), ("target", "profile"), ("media", "cache")):
         part = data.get(section)
-        value = part.get(key) if isinstance(part, dict) else None
+        if not isinstance(part, dict):
+            continue
+        value = part.get(key)
         if isinstance(value, str) and (key != "profile" or "/" in value or value.endswith((".yaml", ".yml"))):
             part[key] = str(folder / Path(value).expanduser())
 

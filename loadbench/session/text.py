@@ -138,7 +138,7 @@ class Board:
         self.first_ns: int | None = None
         self.labels = _LabelRow()
         self.space = ""  # white space that came alone and belongs before the next token
-        self._join = part.join
+        self._join = " " if part.join is None and part.unit == "gloss" else part.join  # a gloss is a word in any script
         self._finality = finality
         self._segments: list[_Segment] = []
         self._by_key: dict[str, _Segment] = {}
