@@ -27,6 +27,7 @@ from loadbench.results.tick import LATENESS_EDGES_NS, Tick
 
 DEFAULT_PORT: Final = 9464  # the port that OpenTelemetry's Prometheus exporters use
 PORTS_TRIED: Final = 100
+EXEMPLAR_CHARACTERS: Final = 100  # OpenMetrics allows 128 with the label's name, and refuses the scrape above
 STATES: Final = ("VALID", "DEGRADED", "INVALID")
 MESSAGE_KINDS: Final = (
     *("partial", "final", "empty", "unchanged", "ready", "ack", "event", "ignored", "unmatched", "error", "done"),
@@ -132,7 +133,8 @@ class Exporter:
 
     def observe(self, metric: str, channel: str, seconds: float, session: str) -> None:
         """Count one response time; `session` goes into an exemplar and never into a label."""
-        self._responses[metric, channel].add(seconds, Exemplar({"session": session}, seconds, self._wall()))
+        exemplar = Exemplar({"session": session[:EXEMPLAR_CHARACTERS]}, seconds, self._wall())
+        self._responses[metric, channel].add(seconds, exemplar)
 
     def state(self, verdict: Verdict, slo_results: Iterable[SloResult]) -> None:
         """The verdict on the tester, and what became of the SLO so far."""

@@ -91,8 +91,8 @@ class View:
         rows.add_row("time", f"{self._elapsed(tick)}   {self._left(tick, figures)}")
         rows.add_row("users", f"{tick.users_target} asked for, {tick.active} active   {tick.stage}, {tick.window}")
         rows.add_row("sessions", _sessions(figures))
-        rows.add_row("first", f"{_spread(figures['first'])}   first_output_from_media")
-        rows.add_row("final", f"{_spread(figures['headline'])}   {self._header.headline_metric}")
+        rows.add_row("first", f"{_spread(figures, 'first')}   first_output_from_media")
+        rows.add_row("final", f"{_spread(figures, 'headline')}   {self._header.headline_metric}")
         for result in figures["slo"]:
             rows.add_row("SLO", _objective(result))
         state = Text(figures["state"], style=COLOURS.get(figures["state"], ""))
@@ -105,8 +105,8 @@ class View:
             self._elapsed(tick),
             f"users {tick.users_target}",
             _sessions(figures),
-            f"first {_spread(figures['first'])}",
-            f"final {_spread(figures['headline'])}",
+            f"first {_spread(figures, 'first')}",
+            f"final {_spread(figures, 'headline')}",
             f"tester {figures['state']}, {_tester(figures)}",
             self._left(tick, figures),
         )
@@ -159,8 +159,11 @@ def _sessions(figures: Figures) -> str:
     return f"started {counts['started']} = " + " + ".join(f"{name.replace('_', ' ')} {counts[name]}" for name in kinds)
 
 
-def _spread(quantiles: Mapping[str, Quantile]) -> str:
-    return "  ".join(f"{name} {_seconds(found)}" for name, found in quantiles.items())
+def _spread(figures: Figures, which: str) -> str:
+    """In brackets where the tester is too late to know."""
+    quantiles: Mapping[str, Quantile] = figures[which]
+    text = "  ".join(f"{name} {_seconds(found)}" for name, found in quantiles.items())
+    return f"({text}: not usable)" if figures["state"] == "INVALID" else text
 
 
 def _seconds(found: Quantile) -> str:

@@ -288,6 +288,12 @@ def test_exemplars_name_the_session_and_openmetrics_readers_accept_them() -> Non
     assert "s7" not in exporter.text()
 
 
+def test_a_session_with_a_very_long_name_does_not_break_the_scrape() -> None:
+    exporter = make()
+    exporter.observe("final_from_source_end", "transcript", 0.55, "s" * 500)
+    assert openmetrics.generate_latest(exporter.registry).endswith(b"# EOF\n")
+
+
 @pytest.mark.skipif(not shutil.which("promtool"), reason="promtool (Debian: prometheus) is not installed")
 def test_promtool_finds_nothing_wrong_with_the_exposition() -> None:
     exporter = make()

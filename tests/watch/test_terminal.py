@@ -88,6 +88,7 @@ def test_on_a_terminal_a_page_is_redrawn_each_tick_and_gone_at_the_end_with_the_
     page = out.getvalue()
     view.close()
     view.close()
+    assert "(p50 0.300 s  p95 never: not usable)" in page
     for part in ("INVALID", "generator late", "started 12", "completed.min_share", "[1 failed]", "ws://127.0.0.1:1"):
         assert part in page
     assert out.getvalue().rfind("\x1b[?25h") > out.getvalue().rfind("\x1b[?25l")
