@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import inspect
 import json
+import os
 import re
 import sys
 import time
@@ -143,7 +144,7 @@ def execute(plan: plans.Plan, out: Path | None, *, dry: bool, allow_exec: bool, 
     if not as_json:
         print(f"\nbundle   {folder}\nreport   {folder / 'report.html'}\nmetrics  {folder / 'metrics.prom'}")
     if result.exit_code == 4:
-        print(f"loadbench: no session reached the target: {result.note}", file=sys.stderr)
+        print("loadbench: no session reached the target\n  " + "\n  ".join(result.causes), file=sys.stderr)
     return result.exit_code
 
 
@@ -245,8 +246,9 @@ def _simulate(**given: Any) -> None:
     from loadbench.simulator.options import Options
 
     chosen = {name: _value(name, value) for name, value in given.items() if value is not None}
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # a recogniser has a thread for each stream, and no more
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(serve.serve(Options(**chosen), ready=lambda url: print(f"listening on {url}", flush=True)))
+        serve.run(Options(**chosen), ready=lambda url: print(f"listening on {url}", flush=True))
 
 
 def _value(name: str, text: Any) -> Any:

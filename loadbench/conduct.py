@@ -76,7 +76,12 @@ class Result:
     exit_code: int
     summary: dict[str, Any]
     scores: dict[str, Any]
-    note: str = ""
+
+    @property
+    def causes(self) -> list[str]:
+        """What went wrong, most frequent first, as people read it: "connect_failed (5): …"."""
+        found = sorted(self.summary["causes"].items(), key=lambda item: -item[1]["n"])
+        return [f"{outcome} ({part['n']}): {'; '.join(part['examples'])}" for outcome, part in found]
 
 
 def prepare(

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import importlib.util
 import json
-import os
 import subprocess
 import sys
 import time
@@ -107,8 +106,7 @@ def _service(name: str, folder: Path, *flags: str) -> Iterator[str]:
     """A service of ours in a process of its own; gives its address once it listens."""
     log = folder / f"{name}.jsonl"
     words = [sys.executable, "-m", "loadbench", "simulate", "--log", str(log), *flags]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment)  # noqa: S603 - our own words
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)  # noqa: S603 - our own words
     try:
         line = process.stdout.readline() if process.stdout else ""
         if "://" not in line:

@@ -18,6 +18,7 @@ SECOND = 1_000_000_000
 UNIT = re.compile(
     r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]|[^\s\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+"
 )
+GLOSS = re.compile(r"\S+")
 WRONG_WORDS = ("violet", "seven", "under", "window", "harvest")
 WRONG_CHARACTERS = ("错", "误", "谬")
 
@@ -143,26 +144,26 @@ class Slips:
         self._random = Random(f"{seed}:words")
         self._words = 0
 
-    def spoil(self, text: str) -> str:
+    def spoil(self, text: str, *, glosses: bool = False) -> str:
         """The text, with its share of wrong words."""
 
         def replaced(found: re.Match[str]) -> str:
             self._words += 1
             if not self._slips(self._words - 1):
                 return found[0]
-            pool = WRONG_CHARACTERS if len(found[0]) == 1 and not found[0].isascii() else WRONG_WORDS
+            pool = WRONG_WORDS if found[0].isascii() else WRONG_CHARACTERS
             return self._random.choice([word for word in pool if word != found[0]])
 
-        return UNIT.sub(replaced, text)
+        return (GLOSS if glosses else UNIT).sub(replaced, text)
 
 
-def prefixes(text: str) -> list[str]:
-    """The text as it grows: a word more each time, or a character where words are not set apart."""
-    return [text[: found.end()] for found in UNIT.finditer(text)]
+def prefixes(text: str, *, glosses: bool = False) -> list[str]:
+    """The text as it grows: a word more each time, or a character where words are not set apart; a gloss stays whole."""
+    return [text[: found.end()] for found in (GLOSS if glosses else UNIT).finditer(text)]
 
 
-def pieces(text: str, count: int) -> list[str]:
+def pieces(text: str, count: int, *, glosses: bool = False) -> list[str]:
     """The text in `count` parts of about equal length, cut between words; parts may be empty when there are few."""
-    ends = [0, *(found.end() for found in UNIT.finditer(text))]
+    ends = [0, *(found.end() for found in (GLOSS if glosses else UNIT).finditer(text))]
     cuts = [ends[round((len(ends) - 1) * at / count)] for at in range(count + 1)]
     return [text[begin:end].strip() for begin, end in itertools.pairwise(cuts)]

@@ -55,7 +55,10 @@ class Timetable:
     def _piece(self, at: int, count: int) -> Deed:
         async def deed(now_ns: int) -> None:
             self._final = True
-            await self._sitting.say_final({name: pieces(text, count)[at] for name, text in self._texts().items()})
+            texts = self._texts().items()
+            await self._sitting.say_final(
+                {name: pieces(text, count, glosses=self._glosses(name))[at] for name, text in texts}
+            )
             if at == count - 1:
                 if self._options.service_s is None:
                     self._sitting.leave()
@@ -84,7 +87,7 @@ class Timetable:
 
     def _grown(self, channel: str, text: str) -> list[str]:
         """What partials say one after the other; the last word is kept for a final that nothing else would mark."""
-        parts = prefixes(text) or [""]
+        parts = prefixes(text, glosses=self._glosses(channel)) or [""]
         return parts if self._sitting.house.speaker.marks_final(channel) else parts[:-1] or parts
 
     def _texts(self) -> dict[str, str]:
@@ -95,6 +98,12 @@ class Timetable:
         texts = {}
         for name in house.speaker.channels:
             if (clip, name) not in self._spoilt:
-                self._spoilt[clip, name] = house.slips.spoil(house.answers.text(clip, name))
+                self._spoilt[clip, name] = house.slips.spoil(
+                    house.answers.text(clip, name), glosses=self._glosses(name)
+                )
             texts[name] = self._spoilt[clip, name]
         return texts
+
+    def _glosses(self, channel: str) -> bool:
+        """Whether what is said there are glosses, each whole in any script."""
+        return self._sitting.house.profile.channels[channel].unit == "gloss"

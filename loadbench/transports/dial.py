@@ -300,7 +300,7 @@ async def _first(found: Sequence[_Found], clock: Clock) -> socket.socket | Cause
             failures.append(f"{address[0]}: no answer")
             kind_is_ours = False
         except OSError as error:
-            failures.append(f"{address[0]}: {error.strerror or error}")
+            failures.append(f"{address[0]}: {os.strerror(error.errno).lower() if error.errno else error}")
             kind_is_ours = error.errno in _OUR_SHORTAGE
     reason = "; ".join(failures)
     if kind_is_ours:
