@@ -204,3 +204,25 @@ async def test_a_session_that_is_over_leaves_nothing_that_wakes_or_sends(tmp_pat
     heard, _ = await play(tmp_path, answering(0.1), ONE, limits={"final_s": 30.0})
     ended = heard.records["w-s0"].ended_ns
     assert now_ns() - ended < S, "and nobody waited for its limits to pass"
+
+
+async def test_even_a_conversation_that_cannot_say_how_it_ended_is_in_the_books_and_its_connection_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError("no record")
+
+    async def hangs(peer: memory.Peer) -> None:
+        await asyncio.sleep(1e6)
+
+    monkeypatch.setattr("loadbench.session.machine.Conversation.record", broken)
+    monkeypatch.setattr("loadbench.session.machine.Conversation.opened", broken)
+    monkeypatch.setattr("loadbench.session.machine.Conversation.fail", broken)
+    heard, served = await play(tmp_path, hangs, ONE)
+    record = heard.records["w-s0"]
+    assert (record.outcome, record.side) == ("internal", "tester")
+    assert "no record" in record.cause
+    assert [utterance.outcome for utterance in record.utterances] == ["internal"]
+    cause = served.peers[0].cause
+    assert cause is not None
+    assert cause.kind == "aborted"

@@ -142,6 +142,26 @@ def test_a_turn_ends_after_its_budget_and_the_longest_overdue_chunks_go_first() 
     assert BUDGET_NS == 2 * MS
 
 
+def test_the_budget_also_ends_a_turn_in_the_middle_of_a_slot_and_who_waited_goes_before_who_comes_back() -> None:
+    hand = Hand()
+    wheel = Wheel(hand.clock, hand.make)
+    order: list[int] = []
+
+    class Noting(Socket):
+        def write(self, wire: bytes) -> None:
+            order.append(sockets.index(self))
+            super().write(wire)
+
+    sockets = [Noting(hand, cost_ns=MS) for _ in range(5)]
+    for socket in sockets:
+        wheel.add(stream(socket, [9.8, 10.0, 100.0], 1_000 * MS, []))
+    hand.now_ns = 1_050 * MS
+    hand.ring()
+    assert order == [0, 1]
+    hand.run()
+    assert order == [0, 1, 2, 3, 4, 0, 1, 2, 3, 4]
+
+
 def test_what_was_overdue_before_the_media_could_begin_is_not_the_testers_lateness() -> None:
     hand, ended = Hand(), []
     wheel, socket = Wheel(hand.clock, hand.make), Socket(hand)
