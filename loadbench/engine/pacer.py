@@ -24,6 +24,12 @@ class ChunkLog:
     def __init__(self) -> None:
         self.due, self.sent, self.unsent = array("q"), array("q"), array("q")
 
+    def note(self, due_ns: int, sent_ns: int, unsent: int) -> None:
+        """One chunk more."""
+        self.due.append(due_ns)
+        self.sent.append(sent_ns)
+        self.unsent.append(unsent)
+
 
 class Stream:
     """The media of one utterance on its way.
@@ -38,9 +44,11 @@ class Stream:
         "_begun_ns",
         "_drop_ns",
         "_due_ns",
-        "_link",
+        "_last",
         "_next",
+        "_unsent",
         "_wire",
+        "_write",
         "broke",
         "bytes",
         "dropped",
@@ -67,11 +75,10 @@ class Stream:
         drop_late: bool = False,
         log: ChunkLog | None = None,
     ) -> None:
-        self._link, self._wire, self._due_ns, self.zero_ns = link, wire, due_ns, zero_ns
-        self._begun_ns = begun_ns
-        self._drop_ns = due_ns[-1] // max(1, len(due_ns) - 1) if drop_late else None
-        self._next = 0
-        self.ended, self.broke, self.log = ended, broke, log
+        self._write, self._unsent, self._wire, self._due_ns = link.write, link.unsent, wire, due_ns
+        self._begun_ns, self._next, self._last = begun_ns, 0, len(due_ns) - 2
+        self._drop_ns = due_ns[-1] // max(1, self._last + 1) if drop_late else None
+        self.zero_ns, self.ended, self.broke, self.log = zero_ns, ended, broke, log
         self.sent = self.dropped = self.bytes = 0
         self.late_sum_ns = self.late_max_ns = self.unsent_max = 0
         self.stopped = False
@@ -81,38 +88,36 @@ class Stream:
         """When the next chunk, or the end behind the last one, is due; never before the media could begin."""
         return max(self.zero_ns + self._due_ns[self._next], self._begun_ns)
 
-    def turn(self, wheel: "Wheel") -> bool:
-        """Hand over the chunk that is due, or tell of the end. True while there is more to come."""
-        clock = wheel.clock
+    def turn(self, wheel: "Wheel") -> int:
+        """Hand over the chunk that is due, or tell of the end, and stop; when that was."""
         index = self._next
         due_ns = self.zero_ns + self._due_ns[index]
-        if index == len(self._due_ns) - 1:
+        if index > self._last:
             self.stopped = True
-            self.ended(clock())
-            return False
+            at_ns = wheel.clock()
+            self.ended(at_ns)
+            return at_ns
         self._next = index + 1
-        if self._drop_ns is not None and 0 < index < len(self._due_ns) - 2 and clock() - due_ns > self._drop_ns:
+        if self._drop_ns is not None and 0 < index < self._last and (at_ns := wheel.clock()) - due_ns > self._drop_ns:
             self.dropped += 1
-            return True
+            return at_ns
         wire = self._wire(index)
-        unsent = self._link.unsent()
-        self._link.write(wire)
-        at_ns = clock()
-        late = at_ns - max(due_ns, self._begun_ns)
-        wheel.late_ns.append(late)
-        wheel.bytes += len(wire)
+        unsent, size = self._unsent(), len(wire)
+        self._write(wire)
+        at_ns = wheel.clock()
+        late_ns = at_ns - (due_ns if due_ns > self._begun_ns else self._begun_ns)
+        wheel.late_ns.append(late_ns)
+        wheel.bytes += size
         self.sent += 1
-        self.bytes += len(wire)
-        self.late_sum_ns += late
-        if late > self.late_max_ns:
-            self.late_max_ns = late
+        self.bytes += size
+        self.late_sum_ns += late_ns
+        if late_ns > self.late_max_ns:
+            self.late_max_ns = late_ns
         if unsent > self.unsent_max:
             self.unsent_max = unsent
         if self.log is not None:
-            self.log.due.append(due_ns - self.zero_ns)
-            self.log.sent.append(at_ns - self.zero_ns)
-            self.log.unsent.append(unsent)
-        return True
+            self.log.note(due_ns - self.zero_ns, at_ns - self.zero_ns, unsent)
+        return at_ns
 
     def stop(self) -> None:
         """Hand over nothing more, and tell of no end."""
@@ -166,8 +171,7 @@ class Wheel:
                 slot = heappop(heap)
                 bucket = slots.pop(slot)
                 for done, stream in enumerate(bucket, 1):
-                    self._step(stream)
-                    now = self.clock()
+                    now = self._step(stream, now)
                     if now >= limit and done < len(bucket):
                         self._put_back(slot, bucket[done:])
                         break
@@ -175,15 +179,18 @@ class Wheel:
             self._turning = False
             self._arm()
 
-    def _step(self, stream: Stream) -> None:
+    def _step(self, stream: Stream, now_ns: int) -> int:
+        """Let a stream hand over, and place it again; what time it is then."""
         if stream.stopped:
-            return
+            return now_ns
         try:
-            if stream.turn(self) and not stream.stopped:
+            now_ns = stream.turn(self)
+            if not stream.stopped:
                 self._place(stream)
         except Exception as error:  # one session's trouble: it is told, and the wheel turns on
             stream.stop()
             stream.broke(error)
+        return now_ns
 
     def _put_back(self, slot: int, rest: list[Stream]) -> None:
         later = self._slots.get(slot)
