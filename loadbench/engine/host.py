@@ -16,6 +16,7 @@ from typing import IO, Final
 
 from loadbench.engine.frames import Unframer, framed
 from loadbench.engine.pipe import Finished, Inbound, Outbound, Start
+from loadbench.results.masks import Masks
 from loadbench.results.record import SessionRecord, Started
 
 READ_BYTES: Final = 256 * 1024
@@ -31,6 +32,7 @@ class EngineProcess:
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._log: IO[bytes] | None = None
+        self._masks = Masks(())
         self._begun: dict[str, Started] = {}
         self._started = 0
 
@@ -41,6 +43,7 @@ class EngineProcess:
 
     async def start(self, start: Start) -> None:
         """Spawn the process and hand it the plan."""
+        self._masks = Masks(start.secrets.values())
         ours, theirs = socket.socketpair()
         with theirs:
             self._log = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
@@ -111,7 +114,7 @@ class EngineProcess:
     async def _obituary(self) -> str:
         status = await self._status()
         how = f"was ended by signal {-status}" if status is not None and status < 0 else f"ended with status {status}"
-        return f"the engine's process {how}{self._last_line()}"
+        return self._masks.mask(f"the engine's process {how}{self._last_line()}")
 
     def _last_line(self) -> str:
         if self._log is None:

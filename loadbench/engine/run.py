@@ -212,17 +212,21 @@ class Engine:
             try:
                 call()
             except Exception as error:
-                self._error = self._error or f"{type(error).__name__}: {error}"
+                self._note(error)
                 self._close("failed")
                 self._cut_at(self._clock(), "interrupted")
                 raise
 
         return guarded
 
+    def _note(self, error: Exception) -> None:
+        """The first error is the one that `Finished` tells of."""
+        self._error = self._error or self._rig.masks.mask(f"{type(error).__name__}: {error}")
+
     def _heard_of(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """An error that the loop caught: in the log, and the first one in `Finished`."""
         error = context.get("exception")
-        self._error = self._error or (f"{type(error).__name__}: {error}" if error else str(context.get("message")))
+        self._note(error if isinstance(error, Exception) else RuntimeError(str(context.get("message"))))
         loop.default_exception_handler(context)
 
 

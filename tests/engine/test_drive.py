@@ -200,6 +200,29 @@ async def test_one_session_may_carry_several_clips_each_on_its_own_media_clock(t
     assert all(S < after - before < 1.5 * S for before, after in pairwise(zeros))
 
 
+async def test_an_upload_over_http_ends_its_body_and_hears_the_answer_as_it_comes(tmp_path: Path) -> None:
+    async def script(peer: memory.Peer) -> None:
+        peer.answer(200, "application/x-ndjson")
+        async for message in peer:
+            if len(media_of(peer)) == 1 and message is not memory.END:
+                peer.send(b'{"partial": "r\xc3')
+                peer.send(b'\xa9d"}\n')
+            elif message is memory.END:
+                peer.send(b'{"final": "r\xc3\xa9d boat"}\n')
+                peer.close(None)
+
+    profile = load.load_profile("http-stream")
+    heard, served = await play(tmp_path, script, ONE, profile=profile, chunk_ms=100)
+    record = heard.records["w-s0"]
+    assert record.outcome == "ok"
+    assert record.connections[0].status == 200
+    assert record.utterances[0].channels["transcript"].text == "réd boat"
+    assert record.bytes_received == len('{"partial": "réd"}{"final": "réd boat"}\n\n'.encode())
+    assert served.peers[0].arrivals[-1][1] is memory.END
+    assert served.peers[0].address.content_type == "audio/L16;rate=16000;channels=1"
+    assert [message.binary for message in heard.of(Message)] == [True] * 3
+
+
 async def test_a_session_that_is_over_leaves_nothing_that_wakes_or_sends(tmp_path: Path) -> None:
     heard, _ = await play(tmp_path, answering(0.1), ONE, limits={"final_s": 30.0})
     ended = heard.records["w-s0"].ended_ns
