@@ -34,7 +34,6 @@ class Books:
     def begin(self, at_ns: int) -> None:
         """The first tick counts from here."""
         self._since_ns = at_ns
-        self._heart.take(0)
 
     def began(self, driver: Driver, late_ns: int) -> None:
         """A session is about to begin, that much later than planned."""

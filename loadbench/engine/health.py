@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import os
+import sys
 import time
 from array import array
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from loadbench.engine.alarm import MS, Agenda
+from loadbench.engine.alarm import MS, MakeAlarm
 from loadbench.readings.machine import OwnProcess
 from loadbench.results.tick import LATENESS_EDGES_NS
 from loadbench.transports.contract import Clock
@@ -36,20 +37,21 @@ class Heart:
     other work on it, by the garbage collector, or because the process did not run. `gaps` holds all of 10 ms or more.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, make_alarm: MakeAlarm) -> None:
         self._clock = clock
-        self._due_ns = clock() + BEAT_NS
+        self._alarm = make_alarm(self._beat)  # its own: on the agenda it would stand in line behind other work
+        self._due_ns = sys.maxsize  # no beat is due before `start`
         self._longest_ns = self._taken = 0
         self.gaps: list[tuple[int, int]] = []
 
-    def start(self, agenda: Agenda) -> None:
+    def start(self) -> None:
         """Beat from now on."""
+        self._due_ns = self._clock() + BEAT_NS
+        self._alarm.at(self._due_ns)
 
-        def beat() -> None:
-            self.look()
-            agenda.at(self._due_ns, beat)
-
-        agenda.at(self._due_ns, beat)
+    def close(self) -> None:
+        """Beat no more."""
+        self._alarm.close()
 
     def look(self) -> None:
         """Note a gap that the overdue beat has not noted yet, so that whoever is judged now is judged by it."""
@@ -72,6 +74,10 @@ class Heart:
             if start <= to_ns:
                 longest = max(longest, end - start)
         return longest
+
+    def _beat(self) -> None:
+        self.look()
+        self._alarm.at(self._due_ns)
 
     def take(self, over_ns: float) -> tuple[int, list[tuple[int, int]]]:
         """Since this was asked last: the longest gap, of any length, and the noted ones longer than `over_ns`."""

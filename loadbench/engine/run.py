@@ -72,7 +72,7 @@ class Engine:
             masks=Masks(start.secrets.values()),
             wheel=Wheel(clock, make_alarm),
             agenda=self._agenda,
-            heart=health.Heart(clock),
+            heart=health.Heart(clock, make_alarm),
             clock=clock,
             origin_ns=self._begin_ns,
             emit=emit,
@@ -111,8 +111,8 @@ class Engine:
             with self._books.collections.watched():
                 await self._done
         finally:
-            self._agenda.close()
-            self._rig.wheel.close()
+            for waker in (self._agenda, self._rig.wheel, self._rig.heart):
+                waker.close()
             loop.set_exception_handler(None)
         self._emit_tick()
         self._emit(
@@ -122,7 +122,7 @@ class Engine:
     def _begin(self) -> None:
         work = self._start.workload
         self._books.begin(self._begin_ns)
-        self._rig.heart.start(self._agenda)
+        self._rig.heart.start()
         self._agenda.at(self._next_tick_ns, self._guarded(self._tick))
         self._agenda.at(self._begin_ns + round(work.ramp_s * 1e9) + SETTLE_NS, self._guarded(self._settle))
         if self._schedule.end_ns is not None and work.drain_s is not None:

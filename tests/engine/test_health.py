@@ -4,7 +4,7 @@ from array import array
 import pytest
 
 from loadbench.engine import health
-from loadbench.engine.alarm import MS, Agenda
+from loadbench.engine.alarm import MS
 from loadbench.engine.health import BEAT_NS, Collections, Heart, Usage, fold
 from loadbench.results.tick import LATENESS_EDGES_NS
 from tests.engine.test_pacer import Hand
@@ -12,8 +12,8 @@ from tests.engine.test_pacer import Hand
 
 def beating() -> tuple[Hand, Heart]:
     hand = Hand()
-    heart = Heart(hand.clock)
-    heart.start(Agenda(hand.clock, hand.make))
+    heart = Heart(hand.clock, hand.make)
+    heart.start()
     return hand, heart
 
 
@@ -22,6 +22,13 @@ def beat(hand: Hand, times: int, late_ns: int = 0) -> None:
         assert hand.asked_ns is not None
         hand.now_ns = max(hand.now_ns, hand.asked_ns) + late_ns
         hand.ring()
+
+
+def test_before_it_is_started_a_heart_misses_no_beat() -> None:
+    hand = Hand()
+    heart = Heart(hand.clock, hand.make)
+    hand.now_ns += 1_000 * MS
+    assert heart.longest_between(0, hand.now_ns) == 0
 
 
 def test_a_loop_that_turns_freely_has_no_gap() -> None:
