@@ -1,0 +1,127 @@
+"""Known delay in, known delay out: the command line against the simulator, joined by session id with its own log."""
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import statistics
+import subprocess
+import sys
+import wave
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from loadbench.simulator import log
+from tests.test_main_job import loadbench, sessions
+
+pytestmark = [pytest.mark.realtime, pytest.mark.slow]
+
+
+def speech(folder: Path, seconds: float) -> bytes:
+    """A manifest with one clip whose every sample is different from its neighbours; its bytes."""
+    samples = np.random.default_rng(7).integers(-8000, 8000, round(seconds * 16000)).astype("<i2").tobytes()
+    with wave.open(str(folder / "clip.wav"), "wb") as file:
+        file.setparams((1, 2, 16000, 0, "NONE", ""))
+        file.writeframes(samples)
+    clip = {"id": "clip", "direction": "speech2text", "audio_filepath": "clip.wav", "source_lang": "en"}
+    clip |= {"target_lang": "en", "transcript": "the red boat leaves at nine"}
+    (folder / "manifest.jsonl").write_text(json.dumps(clip) + "\n")
+    return samples
+
+
+def signing(folder: Path, frames: int) -> None:
+    """A manifest with one folder of small frames at 25 a second."""
+    (folder / "frames").mkdir()
+    for n in range(frames):
+        Image.new("RGB", (160, 120), (n * 4 % 256, 90, 200)).save(folder / "frames" / f"image{n:04d}.png")
+    clip = {"id": "clip", "direction": "sign2spoken", "frames_dir": "frames", "frames_pattern": "image%04d.png"}
+    clip |= {"fps": 25, "source_lang": "csl", "target_lang": "zh", "gloss": ["明天", "学校", "休息"]}
+    clip |= {"text": "明天学校放假。"}
+    (folder / "manifest.jsonl").write_text(json.dumps(clip, ensure_ascii=False) + "\n")
+
+
+@contextlib.asynccontextmanager
+async def simulating(folder: Path, *words: str) -> AsyncIterator[str]:
+    """A simulator in a process of its own; its log is complete when the block ends."""
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "loadbench", "simulate", "--log", "service.jsonl", *words),
+        cwd=folder,
+        stdout=subprocess.PIPE,
+    )
+    assert child.stdout
+    try:
+        yield (await asyncio.wait_for(child.stdout.readline(), 30)).decode().split()[-1]
+    finally:
+        child.terminate()
+        await child.wait()
+
+
+def joined(folder: Path) -> list[tuple[dict[str, Any], log.Entry]]:
+    """Our record and the service's own line of each session."""
+    served = {entry.session: entry for entry in log.read(folder / "service.jsonl")}
+    return [(record, served[record["id"]]) for record in sessions(folder / "bundle")]
+
+
+@pytest.mark.parametrize(
+    ("profile", "channel", "first_chunk_ns"),
+    [("vosk", "transcript", 200_000_000), ("http-stream", "transcript", 100_000_000), ("sign-frames", "gloss", 0)],
+)
+async def test_20_users_and_60_sessions_are_measured_as_the_service_says(
+    tmp_path: Path, profile: str, channel: str, first_chunk_ns: int
+) -> None:
+    if profile == "sign-frames":
+        signing(tmp_path, 50)
+    else:
+        speech(tmp_path, 2.03)
+    words = ("--first", "0.3", "--final", "0.5", "--profile", profile, "--corpus", "manifest.jsonl")
+    async with simulating(tmp_path, *words) as url:
+        code, out, err = await loadbench(
+            *("run", "--url", url, "--profile", profile, "--corpus", ".", "--users", "20", "--sessions", "60"),
+            *("--out", "bundle", "--quiet"),
+            cwd=tmp_path,
+        )
+    assert code in (0, 3), out + err
+    errors: dict[str, list[float]] = {"first": [], "final": []}
+    for record, entry in joined(tmp_path):
+        assert record["outcome"] == "ok", record["cause"]
+        utterance = record["utterances"][0]
+        heard, zero_ns = utterance["channels"][channel], utterance["media_zero_ns"]
+        first_ns = entry.first_sent_ns - entry.chunks_ns[0] + first_chunk_ns
+        errors["first"].append(abs(heard["first_ns"] - zero_ns - first_ns) / 1e6)
+        final_ns = entry.final_sent_ns - entry.end_ns
+        errors["final"].append(abs(heard["last_final_ns"] - utterance["source_end_ns"] - final_ns) / 1e6)
+    summary = json.loads((tmp_path / "bundle" / "summary.json").read_text())
+    assert summary["sessions"]["started"] == summary["sessions"]["finished"] == 60
+    if summary["verdict"]["state"] == "INVALID":
+        pytest.skip(f"this machine was too busy to measure: {summary['verdict']['reasons']}")
+    for values in errors.values():
+        assert len(values) == 60
+        assert statistics.median(values) <= 10
+        assert sorted(values)[58] <= 25
+
+
+async def test_a_minute_of_speech_arrives_bit_for_bit_never_early_and_without_drift(tmp_path: Path) -> None:
+    media = speech(tmp_path, 60.13)
+    async with simulating(tmp_path, "--profile", "vosk") as url:
+        code, out, err = await loadbench(
+            *("run", "--url", url, "--profile", "vosk", "--corpus", ".", "--users", "2", "--sessions", "2"),
+            *("--out", "bundle", "--quiet"),
+            cwd=tmp_path,
+        )
+    assert code in (0, 3), out + err
+    for record, entry in joined(tmp_path):
+        zero_ns = record["utterances"][0]["media_zero_ns"]
+        captured = zero_ns + np.minimum(np.arange(1, 302) * 200_000_000, 60_130_000_000)
+        behind = np.array(entry.chunks_ns) - captured
+        assert entry.media_sha256 == hashlib.sha256(media).hexdigest()
+        assert sum(entry.chunk_bytes) == len(media)
+        assert behind.min() >= 0, "a chunk before it can have been captured"
+        assert entry.end_ns >= zero_ns + 60_130_000_000, "the end mark before the end of the media"
+        first, last = np.median(behind[:25]), np.median(behind[-25:])
+        assert abs(last - first) < 5_000_000, "drift"
+        assert not entry.violations
