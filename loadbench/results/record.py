@@ -171,7 +171,7 @@ class Started(msgspec.Struct, kw_only=True, tag="started", tag_field="type"):
 class ChunkTimes(msgspec.Struct, kw_only=True, tag="chunks", tag_field="type"):
     """Per-chunk times of one utterance. Each array is base64 of little-endian int64.
 
-    `due` and `sent` count from `media_zero_ns`; `unsent` is the bytes that the socket still held of what was written before.
+    `due` and `sent` count from `media_zero_ns`; `unsent` is how many bytes the socket still held of earlier writes.
     """
 
     session: str

@@ -158,7 +158,7 @@ class Slips:
 
 
 def prefixes(text: str, *, glosses: bool = False) -> list[str]:
-    """The text as it grows: a word more each time, or a character where words are not set apart; a gloss stays whole."""
+    """The text as it grows: a word more each time, a character where words are not set apart; a gloss stays whole."""
     return [text[: found.end()] for found in (GLOSS if glosses else UNIT).finditer(text)]
 
 
