@@ -64,7 +64,7 @@ def demo(out: Path) -> int:
     corpora = {"en": _english(folder), "zh": _part(folder, "zh"), "csl": _part(folder, "csl")}
     rows = []
     with contextlib.ExitStack() as services:
-        recogniser = ("--profile", "vosk", "--engine", "moonshine", "--nice", "19")
+        recogniser = ("--profile", "vosk", "--engine", "moonshine", "--nice", "19", "--threads", "1")
         urls = {
             "moonshine": services.enter_context(_service("moonshine", folder, *recogniser)),
             "speech": services.enter_context(
