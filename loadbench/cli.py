@@ -151,12 +151,15 @@ def execute(plan: plans.Plan, out: Path | None, *, dry: bool, allow_exec: bool, 
 @app.command()
 def report(
     bundle: Annotated[Path, typer.Argument(help="the folder of a run, finished or not")],
+    lang: Annotated[str, typer.Option(help="language of the HTML report: en or zh")] = "en",
     as_json: Annotated[bool, typer.Option("--json", help="print the summary as JSON")] = False,
 ) -> None:
     """Make the derived files of a bundle again, and print its summary; a killed run is marked incomplete."""
     from loadbench.report import derive, terminal
 
-    derived = derive.derive(bundle)
+    if lang not in {"en", "zh"}:
+        raise plans.PlanError([f"--lang must be en or zh, not {lang!r}"])
+    derived = derive.derive(bundle, lang)
     shown = json.dumps(derived.summary, indent=2, ensure_ascii=False) if as_json else ""
     print(shown or terminal.render(derived.summary, derived.scores) + f"\n\nreport   {bundle / 'report.html'}")
 

@@ -28,6 +28,7 @@ from loadbench.corpus import manifest
 from loadbench.corpus.clip import Clip
 from loadbench.engine import host, pipe
 from loadbench.engine import prepare as wiring
+from loadbench.engine.address import Addresses, MissingFieldError
 from loadbench.media import prepare as media
 from loadbench.media.plan import ChunkPlan
 from loadbench.plan import Plan, PlanError
@@ -41,11 +42,13 @@ from loadbench.results.tick import Tick
 from loadbench.session import load
 from loadbench.session.profile import Profile
 from loadbench.transports import load as load_transport
+from loadbench.transports.contract import AddressError, Transport
 from loadbench.watch.exporter import Exporter
 from loadbench.watch.terminal import View
 from loadbench.watch.writer import Writer
 
 FIRST_DRAIN_S: Final = 3.0  # what the first Ctrl-C leaves to sessions that are nearly done
+NOTES: Final = 100  # remarks on media that the header keeps
 SPARE_FILES: Final = 128  # handles beside the sessions' own: libraries, the bundle, the endpoint
 
 
@@ -103,16 +106,25 @@ def prepare(
         raise PlanError(problems)
     form = load.media_form(profile.media)
     tail_s = sum(step.silence_s or 0.0 for step in profile.end)
+    notes: dict[str, None] = {}
+
+    def note(state: media.Progress) -> None:
+        notes.update(dict.fromkeys(f"{state.clip}: {text}" for text in state.notes))
+        if progress is not None:
+            progress(state)
+
     try:
-        folders = media.prepare(clips, form, _cache(plan), progress, tail_silence_s=tail_s)
+        folders = media.prepare(clips, form, _cache(plan), note, tail_silence_s=tail_s)
     except ValueError as error:
         raise PlanError(_problems_of(error)) from None
     wires = Path(tempfile.mkdtemp(prefix="loadbench-wire-"))
     try:
-        return _prepared(plan, profile, clips, values, folders, wires)
+        prepared = _prepared(plan, profile, clips, values, folders, wires)
     except BaseException:
         shutil.rmtree(wires, ignore_errors=True)
         raise
+    prepared.header.corpus["notes"] = list(notes)[:NOTES]
+    return prepared
 
 
 def dry_run(prepared: Prepared) -> dict[str, Any]:
@@ -145,6 +157,8 @@ async def perform(prepared: Prepared, folder: Path, view: View) -> Result:
         session_limit_s=_longest_s(prepared),
     )
     writer = Writer(BundleWriter(folder, header, prepared.masks))
+    for note in header.corpus["notes"]:
+        view.note(f"media    {note}")
     async with contextlib.AsyncExitStack() as stack:
         if metrics.enabled:
             address = await stack.enter_async_context(exporter.serving(metrics.host, metrics.port))
@@ -256,6 +270,7 @@ def _prepared(
     ]
     masks = Masks({*values.values(), *plans.hidden(plan)})
     start = _start(plan, profile, entries, values)
+    _check_address(start, profile, transport)
     return Prepared(
         plan=plan,
         profile=profile,
@@ -267,6 +282,15 @@ def _prepared(
         media_bytes={name: chunks.size for name, chunks in plain.items()},
         wires=wires,
     )
+
+
+def _check_address(start: pipe.Start, profile: Profile, transport: Transport) -> None:
+    """An address that no session could dial is the user's trouble, and found before there is a session."""
+    addresses = Addresses(start, profile)
+    try:
+        transport.check(addresses.of(addresses.fields("s1", start.clips[0].fields)))
+    except (MissingFieldError, AddressError) as error:
+        raise PlanError(getattr(error, "problems", [f"target: {error}"])) from None
 
 
 def _start(plan: Plan, profile: Profile, entries: list[pipe.ClipEntry], values: dict[str, str]) -> pipe.Start:

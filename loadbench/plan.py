@@ -85,6 +85,7 @@ class WorkloadSection(Section):
     warmup_s: float = Field(0.0, ge=0)
     drain_s: float | None = Field(None, ge=0)
     think_s: float = Field(0.0, ge=0)
+    failure_pause_s: float = Field(1.0, ge=0, description="a closed user waits so long after a session that failed")
     phase: Literal["spread", "random", "aligned"] = "spread"
 
     @model_validator(mode="after")

@@ -246,3 +246,41 @@ async def test_secrets_of_a_run_are_in_no_file_and_on_no_screen(tmp_path: Path) 
     everything = out + err + "".join(path.read_text() for path in (tmp_path / "bundle").rglob("*") if path.is_file())
     for secret in ("tok-FAKE-71", "key-FAKE-72", "pw-FAKE-73"):
         assert secret not in everything
+
+
+async def test_120_sessions_at_once_are_all_open_at_once_and_each_begins_on_its_plan(tmp_path: Path) -> None:
+    tone(tmp_path, 3.0)
+    stub = Stub(final_s=0.1)
+    async with stub.serving() as url:
+        code, out, err = await loadbench(
+            *("run", "--url", url, "--profile", "vosk", "--corpus", ".", "--users", "120", "--sessions", "120"),
+            *("--ramp", "1", "--out", "bundle", "-q"),
+            cwd=tmp_path,
+        )
+    assert code in (0, 3), out + err
+    found = sessions(tmp_path / "bundle")
+    assert [record["outcome"] for record in found] == ["ok"] * 120
+    assert stub.open_peak == 120
+    assert max(record["begun_ns"] - record["planned_ns"] for record in found) < 50e6
+    links = [record["connections"][0] for record in found]
+    assert max(link["opened_ns"] - link["dialled_ns"] for link in links) < 500e6
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ('target.headers.x-who="{clip.nobody}"', "clip.nobody"),
+        ('target.headers."bad name"="x"', "bad name"),
+        ('target.secrets.token="tok-FAKE-71"', "target.secrets.token must be env:NAME"),
+        ('target.params.speed="2"', "target.params.speed: profile vosk has no such parameter"),
+    ],
+)
+async def test_what_no_session_could_send_is_found_before_there_is_one(
+    tmp_path: Path, setting: str, sentence: str
+) -> None:
+    tone(tmp_path, 0.5)
+    code, out, err = await loadbench("run", *GOOD, "--set", setting, cwd=tmp_path)
+    assert code == 2, out + err
+    assert sentence in err
+    assert "Traceback" not in err
+    assert "FAKE" not in err

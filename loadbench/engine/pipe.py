@@ -31,7 +31,8 @@ class ClipEntry(msgspec.Struct, kw_only=True):
 class Workload(msgspec.Struct, kw_only=True):
     """When sessions start. Spans in seconds. `sessions` is the total over the run, `rate` sessions a second.
 
-    `external`: none but those that `Begin` asks for.
+    `external`: none but those that `Begin` asks for. `failure_pause_s`: a closed user whose session failed waits at
+    least so long, since a service that refuses at once would else be stormed.
     """
 
     model: Literal["closed", "constant", "poisson", "external"]
@@ -43,6 +44,7 @@ class Workload(msgspec.Struct, kw_only=True):
     warmup_s: float = 0.0
     drain_s: float | None = None
     think_s: float = 0.0
+    failure_pause_s: float = 1.0
     phase: Literal["spread", "random", "aligned"] = "spread"
     utterances: int = 1
     stage: str = "main"

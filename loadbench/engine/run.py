@@ -18,6 +18,7 @@ from loadbench.engine.pipe import Begin, Finished, Outbound, Ready, Start, Stop
 from loadbench.engine.reel import Reel
 from loadbench.engine.rig import Rig, Role
 from loadbench.results.masks import Masks
+from loadbench.results.outcome import ending
 from loadbench.session.machine import compile_profile
 from loadbench.session.message import MediaMessage
 from loadbench.session.profile import Profile
@@ -169,7 +170,7 @@ class Engine:
 
     def _over(self, driver: Driver, outcome: str) -> None:
         self._books.ended(driver, outcome)
-        self._schedule.ended(driver.role.slot.user, self._clock())
+        self._schedule.ended(driver.role.slot.user, self._clock(), failed=ending(outcome) == "failed")
         self._starts.by(self._schedule.next_ns)
         self._look_for_the_end()
 

@@ -91,11 +91,12 @@ class Schedule:
         self._refill()
         return Slot(planned_ns, user, self.window(planned_ns), name)
 
-    def ended(self, user: int, at_ns: int) -> None:
+    def ended(self, user: int, at_ns: int, *, failed: bool = False) -> None:
         """A session of `user` is over; in a closed workload the next one is due when the user has thought."""
         self._running -= 1
         if self._work.model == "closed":
-            self._push(at_ns + round(self._work.think_s * 1e9), user)
+            pause_s = max(self._work.think_s, self._work.failure_pause_s if failed else 0.0)
+            self._push(at_ns + round(pause_s * 1e9), user)
 
     def begin(self, name: str, planned_ns: int) -> None:
         """The door asks for a session."""

@@ -112,6 +112,7 @@ class Connection(msgspec.Struct, kw_only=True):
     close_reason: str = ""
     close_by: Literal["us", "target", "network", ""] = ""
     cause: str = ""
+    pongs_missed: int = 0
 
 
 class Lateness(msgspec.Struct, kw_only=True):

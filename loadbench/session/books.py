@@ -56,7 +56,7 @@ class Books:
             line.ended_ns, line.cause = at_ns, cause.kind
             line.close_by, line.close_code, line.close_reason = cause.by, cause.code, cause.reason
             line.status = line.status if cause.status is None else cause.status
-            line.retry_after_s = cause.retry_after_s
+            line.retry_after_s, line.pongs_missed = cause.retry_after_s, cause.pongs_missed
 
     def record(
         self,

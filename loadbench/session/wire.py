@@ -74,6 +74,8 @@ class Cause:
       tls        the handshake or the certificate         rejected   an HTTP answer instead of the stream: `status`
       protocol   bytes that break the protocol            too_big    over our message limit
       resource   file handles or ports on our side ran out aborted   we dropped it
+
+    `pongs_missed` counts pings of ours that found no answer in time; they close nothing.
     """
 
     kind: Literal[
@@ -86,6 +88,7 @@ class Cause:
     status: int | None = None
     retry_after_s: float | None = None
     body: bytes = b""
+    pongs_missed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

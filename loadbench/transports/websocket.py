@@ -7,6 +7,7 @@ extension allows. Redirects are not followed: where to measure is the user's cho
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import h11
 from websockets.client import ClientProtocol
@@ -66,6 +67,10 @@ class WebSocketLink(SocketLink):
         self._flush()
 
     # What the loop calls.
+
+    def end(self, cause: Cause) -> None:
+        """Say with the end how many of our pings found no answer."""
+        super().end(replace(cause, pongs_missed=self.pongs_missed))
 
     def begin(self) -> None:
         """Ask for the WebSocket."""
