@@ -49,6 +49,7 @@ from loadbench.watch.writer import Writer
 
 FIRST_DRAIN_S: Final = 3.0  # what the first Ctrl-C leaves to sessions that are nearly done
 NOTES: Final = 100  # remarks on media that the header keeps
+STARTS_PER_S: Final = 400  # connections that one engine opens without falling behind its plan
 SPARE_FILES: Final = 128  # handles beside the sessions' own: libraries, the bundle, the endpoint
 
 
@@ -317,7 +318,10 @@ def _start(plan: Plan, profile: Profile, entries: list[pipe.ClipEntry], values: 
         clips=entries,
         order=plan.corpus.order,
         workload=pipe.Workload(
-            **work.model_dump(exclude={"rate", "sessions"}), rate=work.rate or 0.0, sessions=sessions
+            **work.model_dump(exclude={"rate", "sessions", "ramp_s"}),
+            rate=work.rate or 0.0,
+            sessions=sessions,
+            ramp_s=_ramp_s(work),
         ),
         media_start=plan.media_start,
         late=plan.media.late or profile.media.late,
@@ -327,6 +331,11 @@ def _start(plan: Plan, profile: Profile, entries: list[pipe.ClipEntry], values: 
         sample_chunks=plan.record.chunks,
         sample_messages=plan.record.messages,
     )
+
+
+def _ramp_s(work: plans.WorkloadSection) -> float:
+    """The ramp asked for, or the shortest that one engine can keep: a crowd that all comes at once comes late."""
+    return max(work.ramp_s, work.users / STARTS_PER_S) if work.model == "closed" else work.ramp_s
 
 
 def _header(
@@ -344,6 +353,8 @@ def _header(
             "media_start": start.media_start,
             "late": start.late,
             "sessions": start.workload.sessions,
+            "ramp_s": start.workload.ramp_s,
+            "failure_pause_s": start.workload.failure_pause_s,
             "compression": profile.transport.compression,
             "ping": profile.transport.ping.model_dump(),
             "mask": "shared" if profile.transport.kind == "websocket" else None,
