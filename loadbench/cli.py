@@ -20,7 +20,7 @@ from typing import Annotated, Any
 import typer
 
 import loadbench
-from loadbench import conduct
+from loadbench import conduct, prepared
 from loadbench import plan as plans
 
 app = typer.Typer(
@@ -126,16 +126,16 @@ def execute(plan: plans.Plan, out: Path | None, *, dry: bool, allow_exec: bool, 
     from loadbench.watch.terminal import View, encoding
 
     with encoding(quiet) as progress:
-        prepared = conduct.prepare(plan, allow_exec=allow_exec, progress=progress)
+        ready = prepared.prepare(plan, allow_exec=allow_exec, progress=progress)
     try:
         if dry:
-            print(json.dumps(conduct.dry_run(prepared), indent=2, ensure_ascii=False))
+            print(json.dumps(prepared.dry_run(ready), indent=2, ensure_ascii=False))
             return 0
         folder = out or Path("runs") / time.strftime("%Y%m%d-%H%M%S")
-        view = View(prepared.header, quiet=quiet)
-        result = asyncio.run(conduct.perform(prepared, folder, view))
+        view = View(ready.header, quiet=quiet)
+        result = asyncio.run(conduct.perform(ready, folder, view))
     finally:
-        prepared.close()
+        ready.close()
     print(
         json.dumps(result.summary, indent=2, ensure_ascii=False)
         if as_json

@@ -1,75 +1,34 @@
-"""A run from plan to bundle: the two wings wired together, once, for every door.
+"""A run from a prepared start to its bundle: the two wings wired together, once, for every door.
 
-`prepare` finds all of the user's trouble before anything starts; `perform` runs, and never raises for what a service
-does. What it leaves is a bundle with its derived files, and a result with the exit code.
+`perform` never raises for what a service does. What it leaves is a bundle with its derived files, and a result with the
+exit code.
 """
 
 import asyncio
 import contextlib
 import os
-import resource
-import secrets as randomness
-import shutil
 import signal
-import tempfile
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
-import loadbench
 from loadbench import plan as plans
 from loadbench.analysis.judge import Judge
 from loadbench.analysis.response import responses
-from loadbench.corpus import manifest
-from loadbench.corpus.clip import Clip
 from loadbench.engine import host, pipe
-from loadbench.engine import prepare as wiring
-from loadbench.engine.address import Addresses, MissingFieldError
-from loadbench.media import prepare as media
-from loadbench.media.plan import ChunkPlan
-from loadbench.plan import Plan, PlanError
-from loadbench.readings import machine
+from loadbench.prepared import Prepared
 from loadbench.report.derive import derive
 from loadbench.results.bundle import BundleWriter
-from loadbench.results.masks import Masks
-from loadbench.results.record import ClipFacts, SessionRecord, Started
-from loadbench.results.run import Anchor, Done, RunHeader
+from loadbench.results.record import SessionRecord, Started
+from loadbench.results.run import Done
 from loadbench.results.tick import Tick
-from loadbench.session import load
-from loadbench.session.profile import Profile
-from loadbench.transports import load as load_transport
-from loadbench.transports.contract import AddressError, Transport
 from loadbench.watch.exporter import Exporter
 from loadbench.watch.terminal import View
 from loadbench.watch.writer import Writer
 
 FIRST_DRAIN_S: Final = 3.0  # what the first Ctrl-C leaves to sessions that are nearly done
-NOTES: Final = 100  # remarks on media that the header keeps
-STARTS_PER_S: Final = 400  # connections that one engine opens without falling behind its plan
-SPARE_FILES: Final = 128  # handles beside the sessions' own: libraries, the bundle, the endpoint
-
-
-@dataclass
-class Prepared:
-    """A run that can start: everything is checked and encoded. `close` removes the wire files."""
-
-    plan: Plan
-    profile: Profile
-    start: pipe.Start
-    header: RunHeader
-    masks: Masks
-    facts: dict[str, ClipFacts]
-    media_ns: dict[str, int]
-    media_bytes: dict[str, int]
-    wires: Path
-
-    def close(self) -> None:
-        """Forget the wire files; the encoded media stays in the cache."""
-        shutil.rmtree(self.wires, ignore_errors=True)
 
 
 @dataclass
@@ -86,64 +45,6 @@ class Result:
         """What went wrong, most frequent first, as people read it: "connect_failed (5): …"."""
         found = sorted(self.summary["causes"].items(), key=lambda item: -item[1]["n"])
         return [f"{outcome} ({part['n']}): {'; '.join(part['examples'])}" for outcome, part in found]
-
-
-def prepare(
-    plan: Plan, *, allow_exec: bool = False, progress: Callable[[media.Progress], None] | None = None
-) -> Prepared:
-    """Check everything, encode the media once, build the wire messages. Raises PlanError with every problem."""
-    problems: list[str] = []
-    with _noting(problems):
-        profile = load.load_profile(plan.target.profile)
-    with _noting(problems):
-        clips = _chosen(plan, manifest.read(Path(plan.corpus.path)))
-    with _noting(problems):
-        values = plans.secrets(plan, allow_exec)
-    problems += _resource_problems(plan)
-    if problems:
-        raise PlanError(problems)
-    problems = _fit_problems(plan, profile, clips, values)
-    if problems:
-        raise PlanError(problems)
-    form = load.media_form(profile.media)
-    tail_s = sum(step.silence_s or 0.0 for step in profile.end)
-    notes: dict[str, None] = {}
-
-    def note(state: media.Progress) -> None:
-        notes.update(dict.fromkeys(f"{state.clip}: {text}" for text in state.notes))
-        if progress is not None:
-            progress(state)
-
-    try:
-        folders = media.prepare(clips, form, _cache(plan), note, tail_silence_s=tail_s)
-    except ValueError as error:
-        raise PlanError(_problems_of(error)) from None
-    wires = Path(tempfile.mkdtemp(prefix="loadbench-wire-"))
-    try:
-        prepared = _prepared(plan, profile, clips, values, folders, wires)
-    except BaseException:
-        shutil.rmtree(wires, ignore_errors=True)
-        raise
-    prepared.header.corpus["notes"] = list(notes)[:NOTES]
-    return prepared
-
-
-def dry_run(prepared: Prepared) -> dict[str, Any]:
-    """What `perform` would do: sessions, media minutes, bytes, memory, and whom it would contact. Contacts nobody."""
-    work, count = prepared.start.workload, len(prepared.media_ns)
-    mean_s = sum(prepared.media_ns.values()) / count / 1e9
-    sessions = work.sessions or _sessions_in(work, mean_s)
-    mean_bytes = sum(prepared.media_bytes.values()) / count
-    return {
-        "contacts": Masks(plans.hidden(prepared.plan)).mask(prepared.start.url),
-        "profile": prepared.profile.name,
-        "clips": count,
-        "sessions": sessions,
-        "media_minutes": round(sessions * mean_s / 60, 2),
-        "bytes_to_send": round(sessions * mean_bytes),
-        "wire_bytes_mapped": sum(prepared.media_bytes.values()),
-        "file_handles": work.users + SPARE_FILES,
-    }
 
 
 async def perform(prepared: Prepared, folder: Path, view: View) -> Result:
@@ -252,260 +153,8 @@ def _exit_code(summary: Mapping[str, Any], reason: str) -> int:
     return 0 if all(item["met"] for item in summary["slo"]) else 1
 
 
-def _prepared(
-    plan: Plan, profile: Profile, clips: list[Clip], values: dict[str, str], folders: dict[str, Path], wires: Path
-) -> Prepared:
-    transport = load_transport(profile.transport.kind)
-    wired = wiring.wire_plans(profile, folders, transport, wires, randomness.token_bytes)
-    plain = {clip.id: ChunkPlan.load(folders[clip.id]) for clip in clips}
-    entries = [
-        pipe.ClipEntry(
-            id=clip.id,
-            wire=str(wired[clip.id][0]),
-            joined=wired[clip.id][1],
-            onset_ns=_ns(clip.activity_start_s),
-            activity_end_ns=_ns(clip.activity_end_s),
-            fields=_fields(clip),
-        )
-        for clip in clips
-    ]
-    masks = Masks({*values.values(), *plans.hidden(plan)})
-    start = _start(plan, profile, entries, values)
-    _check_address(start, profile, transport)
-    return Prepared(
-        plan=plan,
-        profile=profile,
-        start=start,
-        header=_header(plan, profile, start, clips, plain, masks),
-        masks=masks,
-        facts={clip.id: _facts(clip, plain[clip.id].duration_ns) for clip in clips},
-        media_ns={name: chunks.duration_ns for name, chunks in plain.items()},
-        media_bytes={name: chunks.size for name, chunks in plain.items()},
-        wires=wires,
-    )
-
-
-def _check_address(start: pipe.Start, profile: Profile, transport: Transport) -> None:
-    """An address that no session could dial is the user's trouble, and found before there is a session."""
-    addresses = Addresses(start, profile)
-    try:
-        transport.check(addresses.of(addresses.fields("s1", start.clips[0].fields)))
-    except (MissingFieldError, AddressError) as error:
-        raise PlanError(getattr(error, "problems", [f"target: {error}"])) from None
-
-
-def _start(plan: Plan, profile: Profile, entries: list[pipe.ClipEntry], values: dict[str, str]) -> pipe.Start:
-    work = plan.workload
-    sessions = work.sessions
-    if sessions is None and work.duration_s is None:
-        sessions = max(len(entries), work.users)
-    limits = {
-        name: value or None
-        for name, value in plan.limits.model_dump(exclude={"message_mib", "budget_media_min"}).items()
-    }
-    budget = plan.limits.budget_media_min
-    return pipe.Start(
-        run_id=uuid.uuid4().hex[:12],
-        worker="w1",
-        seed=plan.seed.value,
-        profile=profile.model_dump(mode="json", exclude_unset=True),
-        url=plan.target.url or profile.transport.url or "",
-        headers=list(plan.target.headers.items()),
-        params=profile.params | plan.target.params,
-        secrets=values,
-        identify=plan.target.identify,
-        tls=plan.target.tls.model_dump(),
-        clips=entries,
-        order=plan.corpus.order,
-        workload=pipe.Workload(
-            **work.model_dump(exclude={"rate", "sessions", "ramp_s"}),
-            rate=work.rate or 0.0,
-            sessions=sessions,
-            ramp_s=_ramp_s(work),
-        ),
-        media_start=plan.media_start,
-        late=plan.media.late or profile.media.late,
-        limits=limits | {"message_bytes": plan.limits.message_mib * 1024 * 1024},
-        thresholds=plan.thresholds,
-        budget_media_s=budget * 60 if budget else None,
-        sample_chunks=plan.record.chunks,
-        sample_messages=plan.record.messages,
-    )
-
-
-def _ramp_s(work: plans.WorkloadSection) -> float:
-    """The ramp asked for, or the shortest that one engine can keep: a crowd that all comes at once comes late."""
-    return max(work.ramp_s, work.users / STARTS_PER_S) if work.model == "closed" else work.ramp_s
-
-
-def _header(
-    plan: Plan, profile: Profile, start: pipe.Start, clips: list[Clip], plain: Mapping[str, ChunkPlan], masks: Masks
-) -> RunHeader:
-    masked: dict[str, Any] = _masked(plan.model_dump(mode="json"), masks)
-    return RunHeader(
-        run_id=start.run_id,
-        title=plan.title,
-        anchor=Anchor(monotonic_ns=time.monotonic_ns(), wall_ns=time.time_ns()),
-        plan=masked,
-        effective={
-            "limits_s": {name: value for name, value in start.limits.items() if name != "message_bytes"},
-            "message_bytes": start.limits["message_bytes"],
-            "media_start": start.media_start,
-            "late": start.late,
-            "sessions": start.workload.sessions,
-            "ramp_s": start.workload.ramp_s,
-            "failure_pause_s": start.workload.failure_pause_s,
-            "compression": profile.transport.compression,
-            "ping": profile.transport.ping.model_dump(),
-            "mask": "shared" if profile.transport.kind == "websocket" else None,
-            "proxies": "off",
-            "retries": 0,
-            "tls_verify": plan.target.tls.verify,
-        },
-        profile={
-            "name": profile.name,
-            "about": profile.about,
-            "checked": profile.checked,
-            "transport": profile.transport.kind,
-            "never_final": profile.never_final.rule,
-            "done": [step.done.model_dump(mode="json", exclude_none=True) for step in profile.end if step.done],
-        },
-        headline_channel=profile.headline,
-        channel_stages={name: part.stage for name, part in profile.channels.items()},
-        headline_metric=plan.headline_metric,
-        slo=plan.objectives(),
-        thresholds=plan.thresholds,
-        seed=plan.seed.value,
-        versions={"loadbench": loadbench.__version__} | machine.versions(),
-        machine=machine.facts(),
-        corpus={
-            "path": masks.mask(plan.corpus.path),
-            "clips": len(clips),
-            "media_s": round(sum(chunks.duration_ns for chunks in plain.values()) / 1e9, 3),
-        },
-    )
-
-
-def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mapping[str, str]) -> list[str]:
-    problems = []
-    url = plan.target.url or profile.transport.url
-    schemes = {"websocket": ("ws", "wss"), "http": ("http", "https")}[profile.transport.kind]
-    if not url:
-        problems.append(f"target.url is missing (--url), for instance {schemes[0]}://127.0.0.1:2700")
-    elif (scheme := urlsplit(url).scheme) not in schemes:
-        problems.append(
-            f"target.url: profile {profile.name} speaks {schemes[0]}:// or {schemes[1]}://, not {scheme}://"
-        )
-    for name in plan.target.params:
-        if name not in profile.params:
-            known = ", ".join(profile.params) or "none"
-            problems.append(f"target.params.{name}: profile {profile.name} has no such parameter; it has {known}")
-    missing = load.secret_names(profile) - values.keys()
-    problems += [f"target.secrets.{name} is missing: profile {profile.name} asks for it" for name in sorted(missing)]
-    longest = profile.pace.session_s_max
-    for clip in clips:
-        length = clip.tracks[0].duration_s
-        if longest is not None and length is not None and length > longest:
-            problems.append(
-                f"clip {clip.id} is {float(length):g} s long; profile {profile.name} takes at most {longest:g} s"
-            )
-    return problems
-
-
-def _resource_problems(plan: Plan) -> list[str]:
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    users = plan.workload.users
-    need = users + SPARE_FILES
-    if hard not in (resource.RLIM_INFINITY, -1) and need > hard:
-        return [f"workload.users = {users} needs {need} file handles, and this system allows {hard} (ulimit -Hn)"]
-    return []
-
-
-def _chosen(plan: Plan, clips: list[Clip]) -> list[Clip]:
-    wanted = plan.corpus.ids
-    if wanted:
-        known = {clip.id for clip in clips}
-        unknown = [name for name in wanted if name not in known]
-        if unknown:
-            raise PlanError([f"corpus.ids: {plan.corpus.path} has no clip {name}" for name in unknown])
-        clips = [clip for clip in clips if clip.id in set(wanted)]
-    return clips[: plan.corpus.limit]
-
-
-@contextlib.contextmanager
-def _noting(problems: list[str]) -> Iterator[None]:
-    """Gather the problems that a reader reports, so that the user sees those of all readers at once."""
-    try:
-        yield
-    except ValueError as error:
-        problems += _problems_of(error)
-
-
-def _problems_of(error: ValueError) -> list[str]:
-    found = getattr(error, "problems", None)
-    if found is None:
-        raise error
-    return list(found)
-
-
-def _cache(plan: Plan) -> Path:
-    return Path(plan.media.cache).expanduser() if plan.media.cache else media.default_cache()
-
-
-def _fields(clip: Clip) -> dict[str, str]:
-    return {
-        "id": clip.id,
-        "direction": clip.direction,
-        "source_lang": clip.source_lang,
-        "target_lang": clip.target_lang,
-        "speaker": clip.speaker or "",
-    }
-
-
-def _facts(clip: Clip, duration_ns: int) -> ClipFacts:
-    return ClipFacts(
-        id=clip.id,
-        direction=clip.direction,
-        duration_s=duration_ns / 1e9,
-        source_lang=clip.source_lang,
-        target_lang=clip.target_lang,
-        transcript=clip.transcript,
-        gloss=list(clip.gloss) if clip.gloss is not None else None,
-        text=clip.text,
-        alt_text=list(clip.alt_text),
-        alt_gloss=[list(item) for item in clip.alt_gloss],
-        text_unit=clip.text_unit,
-        gloss_unit=clip.gloss_unit,
-        activity_start_s=clip.activity_start_s,
-        activity_end_s=clip.activity_end_s,
-        words=[dict(word) for word in clip.words],
-        tags=list(clip.tags),
-    )
-
-
-def _masked(value: Any, masks: Masks) -> Any:
-    if isinstance(value, str):
-        return masks.mask(value)
-    if isinstance(value, dict):
-        return {key: _masked(item, masks) for key, item in value.items()}
-    return [_masked(item, masks) for item in value] if isinstance(value, list) else value
-
-
-def _ns(seconds: float | None) -> int | None:
-    return None if seconds is None else round(seconds * 1e9)
-
-
 def _longest_s(prepared: Prepared) -> float:
     limits = prepared.start.limits
     final, session = limits["final_s"], limits["session_s"]
     longest = max(prepared.media_ns.values()) / 1e9
     return session or longest + (final or 600.0)
-
-
-def _sessions_in(work: pipe.Workload, mean_s: float) -> int:
-    span = (work.duration_s or 0.0) + work.warmup_s
-    return (
-        round(span * work.rate)
-        if work.model != "closed"
-        else max(work.users, round(work.users * span / (mean_s + work.think_s)))
-    )

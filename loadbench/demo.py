@@ -21,7 +21,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table
 
-from loadbench import conduct, plan
+from loadbench import conduct, plan, prepared
 from loadbench.plan import PlanError
 from loadbench.watch.terminal import View, encoding
 
@@ -93,12 +93,12 @@ def _run(level: Level, url: str, corpus: Path, folder: Path) -> conduct.Result:
         "workload.sessions": level.sessions,
     }
     with encoding(quiet=False) as progress:
-        prepared = conduct.prepare(plan.read(None, asked), progress=progress)
+        ready = prepared.prepare(plan.read(None, asked), progress=progress)
     try:
         bundle = folder / f"{level.language}-{level.users}"
-        return asyncio.run(conduct.perform(prepared, bundle, View(prepared.header)))
+        return asyncio.run(conduct.perform(ready, bundle, View(ready.header)))
     finally:
-        prepared.close()
+        ready.close()
 
 
 @contextlib.contextmanager
