@@ -40,7 +40,7 @@ class PlanError(ValueError):
 class Section(BaseModel):
     """Unknown settings are errors, with a suggestion."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class TlsSection(Section):
@@ -212,8 +212,9 @@ def read(path: Path | None, overrides: Mapping[str, Any]) -> Plan:
     except ValidationError as error:
         problems += [_sentence(item) for item in error.errors()]
     problems += _objective_problems(data.get("slo", {}))
-    if plan is not None:
-        problems += _address_problems(plan)
+    target = data.get("target")
+    if isinstance(target, dict) and isinstance(target.get("url"), str):
+        problems += _address_problems(target["url"], str(target.get("profile")))
     if problems or plan is None:
         raise PlanError(problems)
     return plan
@@ -361,8 +362,7 @@ def _str(part: Mapping[str, Any], key: str) -> str | None:
     return str(part[key]) if key in part else None
 
 
-def _address_problems(plan: Plan) -> list[str]:
-    text = plan.target.url
+def _address_problems(text: str, profile: str) -> list[str]:
     if not text:
         return []
     try:
@@ -371,7 +371,7 @@ def _address_problems(plan: Plan) -> list[str]:
     except ValueError as error:
         return [f"target.url: {error}"]
     if url.scheme not in {"ws", "wss", "http", "https"}:
-        start = "ws://" if plan.target.profile != "http-stream" else "http://"
+        start = "ws://" if profile != "http-stream" else "http://"
         return [f"target.url must begin with ws://, wss://, http:// or https://, for instance {start}127.0.0.1:2700"]
     if not url.hostname:
         return ["target.url names no host, for instance ws://127.0.0.1:2700"]

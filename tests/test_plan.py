@@ -1,0 +1,120 @@
+"""The plan file: defaults, flags over it, all problems at once, and what of it must be hidden."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadbench import plan as plans
+from loadbench.plan import PlanError
+from loadbench.results.slo import Slo
+
+LEAST: dict[str, Any] = {"target.profile": "vosk", "target.url": "ws://127.0.0.1:2700", "corpus.path": "clips"}
+
+
+def problems(**more: Any) -> list[str]:
+    with pytest.raises(PlanError) as caught:
+        plans.read(None, LEAST | {key.replace("__", "."): value for key, value in more.items()})
+    return caught.value.problems
+
+
+def test_a_plan_of_three_settings_has_the_defaults_of_the_design() -> None:
+    plan = plans.read(None, LEAST)
+    assert plan.workload.model == "closed"
+    assert plan.workload.users == 1
+    assert plan.media_start == "on_ready"
+    assert plan.headline_metric == "final_from_source_end"
+    assert plan.limits.final_s == 30
+    assert plan.objectives() == [Slo(metric="completed", stat="min_share", limit=0.99)]
+
+
+def test_an_open_workload_counts_from_the_planned_end() -> None:
+    plan = plans.read(None, LEAST | {"workload.model": "constant", "workload.rate": 2.0, "workload.duration_s": 5})
+    assert plan.media_start == "on_plan"
+    assert plan.headline_metric == "final_from_planned_end"
+
+
+def test_flags_lie_over_the_file_and_the_file_s_paths_are_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "plan.toml"
+    file.write_text('[target]\nurl = "ws://127.0.0.1:1"\nprofile = "mine.yaml"\n[corpus]\npath = "clips"\n')
+    plan = plans.read(file, {"target.url": "ws://127.0.0.1:2"})
+    assert plan.target.url == "ws://127.0.0.1:2"
+    assert plan.target.profile == str(tmp_path / "mine.yaml")
+    assert plan.corpus.path == str(tmp_path / "clips")
+    assert plans.read(file, {"corpus.path": "here"}).corpus.path == "here"
+
+
+def test_objectives_are_read_with_their_unit_and_channel() -> None:
+    plan = plans.read(None, LEAST | {"slo.final_from_source_end": {"p95_s": 2.0, "channel": "text"}})
+    assert plan.objectives()[1] == Slo(metric="final_from_source_end", stat="p95", limit=2.0, channel="text")
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "sentence"),
+    [
+        ("workload.users", 0, "workload.users must be above 0, not 0"),
+        ("workload.users", "many", "workload.users: input should be a valid integer"),
+        ("workload.usrs", 3, "workload.usrs: no such setting; did you mean workload.users?"),
+        ("workload.rate", 3.0, "rate goes with model"),
+        ("workload.model", "open", "workload.model"),
+        ("limits.final_s", -1, "limits.final_s must be at least 0, not -1"),
+        ("limits.final_s", float("nan"), "limits.final_s"),
+        ("target.url", "127.0.0.1:2700", "target.url must begin with ws://"),
+        ("target.url", "ws://", "target.url names no host"),
+        ("target.url", "ws://127.0.0.1:99999", "target.url"),
+        ("slo.final_from_source_en", {"p95_s": 1}, "did you mean final_from_source_end?"),
+        ("slo.final_from_source_end", {"p96_s": 1}, "must be one of p50_s, p90_s, p95_s"),
+        ("slo.completed", {"min_share": 99}, "99 % is 0.99"),
+        ("metrics.port", 70000, "metrics.port must be at most 65535"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_what_is_wrong(setting: str, value: Any, sentence: str) -> None:
+    (found,) = problems(**{setting.replace(".", "__"): value})
+    assert sentence in found
+
+
+def test_all_problems_come_at_once() -> None:
+    found = problems(workload__users=-1, limits__finals=3, target__url="nowhere")
+    assert len(found) == 3
+
+
+@pytest.mark.parametrize("text", ["[target", "a = 1\na = 2", "\x00"])
+def test_a_file_that_is_no_toml_is_the_user_s_trouble(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "plan.toml"
+    file.write_text(text)
+    with pytest.raises(PlanError, match="not a TOML file"):
+        plans.read(file, {})
+
+
+def test_secrets_come_from_where_they_are_and_never_stand_in_the_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "token").write_text("tok-FAKE-71\n")
+    monkeypatch.setenv("STUB_KEY", "key-FAKE-72")
+    monkeypatch.delenv("STUB_NONE", raising=False)
+    good = {"a": "env:STUB_KEY", "b": f"file:{tmp_path / 'token'}", "c": "cmd:echo pw-FAKE-73"}
+    plan = plans.read(None, LEAST | {"target.secrets": good})
+    assert plans.secrets(plan, allow_exec=True) == {"a": "key-FAKE-72", "b": "tok-FAKE-71", "c": "pw-FAKE-73"}
+    bad = {"a": "env:STUB_NONE", "b": "file:/nowhere/token", "c": "cmd:echo x", "d": "tok-FAKE-71"}
+    with pytest.raises(PlanError) as caught:
+        plans.secrets(plans.read(None, LEAST | {"target.secrets": bad}), allow_exec=False)
+    assert len(caught.value.problems) == 4
+    assert "FAKE" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "secret"),
+    [
+        ({"target.url": "ws://user:pw-FAKE-73@127.0.0.1:1"}, "pw-FAKE-73"),
+        ({"target.url": "ws://127.0.0.1:1/?token=tok%20FAKE"}, "tok FAKE"),
+        ({"target.headers": {"Authorization": "Bearer tok-FAKE-71"}}, "tok-FAKE-71"),
+        ({"target.headers": {"X-Api-Key": "key-FAKE-72"}}, "key-FAKE-72"),
+    ],
+)
+def test_secrets_in_an_address_or_a_header_are_known_and_will_be_masked(settings: dict[str, Any], secret: str) -> None:
+    assert secret in plans.hidden(plans.read(None, LEAST | settings))
+
+
+def test_plain_words_are_not_taken_for_secrets() -> None:
+    plan = plans.read(None, LEAST | {"target.headers": {"Authorization": "Bearer {secret.token}", "x-user": "anna"}})
+    assert plans.hidden(plan) == {"Bearer {secret.token}"}
