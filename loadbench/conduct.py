@@ -100,6 +100,8 @@ async def _watch(
             judge.add(event)
             exporter.state(judge.verdict(), judge.slo())
             view.take(event, judge.figures())
+        elif isinstance(event, pipe.Ready):
+            prepared.close()  # the engine has mapped the wire files: nameless, they go when it goes, however it goes
         elif isinstance(event, pipe.Finished):
             reason = event.reason
             if event.error:
