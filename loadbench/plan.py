@@ -299,6 +299,8 @@ def _sentence(item: Any) -> str:
             f"; did you mean {parent}{near[0]}?" if near else f"; there are {', '.join(sorted(_siblings(item['loc'])))}"
         )
         return f"{path}: no such setting{hint}"
+    if kind == "model_type":
+        return f"{path} must be a section: [{path}], not {item['input']!r}"
     if kind == "missing":
         return f"{path} is missing" + (
             " (--corpus)" if path.startswith("corpus") else " (--profile)" if path == "target" else ""

@@ -54,6 +54,7 @@ def test_objectives_are_read_with_their_unit_and_channel() -> None:
     [
         ("workload.users", 0, "workload.users must be above 0, not 0"),
         ("workload.users", "many", "workload.users: input should be a valid integer"),
+        ("workload.think_s", -1, "workload.think_s must be at least 0, not -1"),
         ("workload.usrs", 3, "workload.usrs: no such setting; did you mean workload.users?"),
         ("workload.rate", 3.0, "rate goes with model"),
         ("workload.model", "open", "workload.model"),
@@ -118,3 +119,9 @@ def test_secrets_in_an_address_or_a_header_are_known_and_will_be_masked(settings
 def test_plain_words_are_not_taken_for_secrets() -> None:
     plan = plans.read(None, LEAST | {"target.headers": {"Authorization": "Bearer {secret.token}", "x-user": "anna"}})
     assert plans.hidden(plan) == {"Bearer {secret.token}"}
+
+
+def test_a_section_that_is_none_is_named_as_such() -> None:
+    with pytest.raises(PlanError, match="target must be a section") as caught:
+        plans.read(None, {"target": 3, "corpus.path": "clips"})
+    assert len(caught.value.problems) == 1

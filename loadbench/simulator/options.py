@@ -178,6 +178,8 @@ def _numbers(options: Options) -> list[str]:
             problems.append(f"{field.name} is a share from 0 to 1, not {value}")
         elif field.name != "seed" and value < 0:
             problems.append(f"{field.name} must not be below 0, and is {value}")
+    if options.port > 65535:
+        problems.append(f"port is at most 65535, not {options.port}")
     if options.capacity == 0 or options.threads == 0 or options.repeats == 0:
         problems.append("capacity, threads and repeats are at least 1")
     return [*problems, *_spans(options)]
