@@ -21,6 +21,7 @@ from loadbench.engine import host, pipe
 from loadbench.prepared import Prepared
 from loadbench.report.derive import derive
 from loadbench.results.bundle import BundleWriter
+from loadbench.results.outcome import ending
 from loadbench.results.record import SessionRecord, Started
 from loadbench.results.run import Done
 from loadbench.results.tick import Tick
@@ -113,7 +114,9 @@ async def _watch(
 
 
 def _observe(record: SessionRecord, exporter: Exporter) -> None:
-    for utterance in record.utterances:
+    """The histograms hold the finished utterances of the measured window, as the report's rows of that name do."""
+    finished = [part for part in record.utterances if ending(part.outcome or record.outcome) == "finished"]
+    for utterance in finished if record.window == "measure" else []:
         for name, channel in utterance.channels.items():
             for metric, span_ns in responses(utterance, record, channel).items():
                 if span_ns is not None:

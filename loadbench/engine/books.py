@@ -53,7 +53,7 @@ class Books:
         now = self._clock()
         span_ns, self._since_ns = max(0, now - self._since_ns), now
         started, self._told_started = self.started - self._told_started, self.started
-        media_bytes, self._told_bytes = self._wheel.bytes - self._told_bytes, self._wheel.bytes
+        media_bytes, self._told_bytes = self._wheel.media_bytes - self._told_bytes, self._wheel.media_bytes
         outcomes, self._outcomes = dict(self._outcomes), Counter()
         late_ns, start_late_ns = self._wheel.take_late(), self._start_late_ns
         self._start_late_ns = array("q")

@@ -228,6 +228,7 @@ class Driver:
             link,
             self._joined(reel) if reel.joined else reel.wire,
             reel.due_ns,
+            reel.media,
             zero_ns,
             begun_ns=now,
             ended=partial(self._media_ended, index),
@@ -338,7 +339,7 @@ class Driver:
             stream = streams.get(utterance.index)
             if stream is not None:
                 utterance.chunks_sent, utterance.chunks_dropped = stream.sent, stream.dropped
-                utterance.media_bytes = stream.bytes
+                utterance.media_bytes = stream.media_bytes
         gap_ns = self._rig.heart.longest_between(self._begun_ns, now_ns)
         record.lateness = Lateness(
             chunks=sum(stream.sent for stream in streams.values()),

@@ -35,9 +35,10 @@ class Stream:
     """The media of one utterance on its way.
 
     `due_ns` holds the chunks' due times from media zero and, behind them, the media's length: `ended` is called then,
-    once every chunk has been handed over. `wire(i)` gives chunk `i`. A chunk that was overdue before the media could
-    begin (`begun_ns`) counts as due then: that wait was not the tester's. With `drop_late` a chunk that is late by more
-    than the mean interval is dropped, but never the first or the last, which may carry more than a frame.
+    once every chunk has been handed over. `wire(i)` gives chunk `i`, which carries `media[i]` bytes of media. A chunk
+    that was overdue before the media could begin (`begun_ns`) counts as due then: that wait was not the tester's. With
+    `drop_late` a chunk that is late by more than the mean interval is dropped, but never the first or the last, which
+    may carry more than a frame.
     """
 
     __slots__ = (
@@ -45,6 +46,7 @@ class Stream:
         "_drop_ns",
         "_due_ns",
         "_last",
+        "_media",
         "_next",
         "_unsent",
         "_wire",
@@ -56,6 +58,7 @@ class Stream:
         "late_max_ns",
         "late_sum_ns",
         "log",
+        "media_bytes",
         "sent",
         "stopped",
         "unsent_max",
@@ -67,6 +70,7 @@ class Stream:
         link: Link,
         wire: Callable[[int], Buffer],
         due_ns: Sequence[int],
+        media: Sequence[int],
         zero_ns: int,
         *,
         begun_ns: int,
@@ -79,7 +83,8 @@ class Stream:
         self._begun_ns, self._next, self._last = begun_ns, 0, len(due_ns) - 2
         self._drop_ns = due_ns[-1] // max(1, self._last + 1) if drop_late else None
         self.zero_ns, self.ended, self.broke, self.log = zero_ns, ended, broke, log
-        self.sent = self.dropped = self.bytes = 0
+        self._media = media
+        self.sent = self.dropped = self.bytes = self.media_bytes = 0
         self.late_sum_ns = self.late_max_ns = self.unsent_max = 0
         self.stopped = False
 
@@ -107,9 +112,11 @@ class Stream:
         at_ns = wheel.clock()
         late_ns = at_ns - (due_ns if due_ns > self._begun_ns else self._begun_ns)
         wheel.late_ns.append(late_ns)
-        wheel.bytes += size
+        media = self._media[index]
+        wheel.media_bytes += media
         self.sent += 1
         self.bytes += size
+        self.media_bytes += media
         self.late_sum_ns += late_ns
         if late_ns > self.late_max_ns:
             self.late_max_ns = late_ns
@@ -125,7 +132,7 @@ class Stream:
 
 
 class Wheel:
-    """The shared schedule. `late_ns` gathers how late each chunk was, until `take_late`; `bytes` only grows."""
+    """The shared schedule. `late_ns` gathers how late each chunk was, until `take_late`; `media_bytes` only grows."""
 
     def __init__(self, clock: Clock, make_alarm: MakeAlarm) -> None:
         self.clock = clock
@@ -134,7 +141,7 @@ class Wheel:
         self._heap: list[int] = []
         self._turning = False
         self.late_ns: array[int] = array("q")
-        self.bytes = 0
+        self.media_bytes = 0
 
     def add(self, stream: Stream) -> None:
         """Take a stream on; its first chunk leaves when it is due."""

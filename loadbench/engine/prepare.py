@@ -22,7 +22,8 @@ def wire_plans(
     for number, (clip, folder) in enumerate(folders.items()):
         payloads = ChunkPlan.load(folder)
         place = out / f"{number:05d}"
-        ChunkPlan.write(place, _wired(payloads, message, encoder), payloads.duration_ns, payloads.tracks)
+        wires, sizes = _wired(payloads, message, encoder), payloads.media.tolist()
+        ChunkPlan.write(place, wires, payloads.duration_ns, payloads.tracks, media=sizes)
         made[clip] = place, not message.independent
     return made
 

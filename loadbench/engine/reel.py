@@ -12,7 +12,9 @@ CLOCK_MS_MOST: Final = 1000  # nobody waits longer than this for a place on the 
 
 
 class Reel:
-    """`due_ns` holds the chunks' due times and, behind them, the media's length. Raises OSError without its files."""
+    """`due_ns` holds the chunks' due times and, behind them, the media's length; `media` how many
+    bytes of media each chunk carries. Raises OSError without its files.
+    """
 
     def __init__(self, entry: ClipEntry) -> None:
         plan = ChunkPlan.load(Path(entry.wire))
@@ -20,6 +22,7 @@ class Reel:
         self.wire = plan.wire
         self.due_ns: array[int] = array("q", plan.due_ns.tolist())
         self.due_ns.append(plan.duration_ns)
+        self.media: array[int] = array("q", plan.media.tolist())
         self._entry = entry
 
     @property

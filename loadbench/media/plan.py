@@ -2,14 +2,14 @@
 
 The same shape serves twice: first the payloads that `media` encodes, then the wire messages that the profile and the
 transport make of them. An hour of video never sits in memory, and all sessions and processes of a machine map one
-file. On disk: `payload.bin` and `index.npy`, int64 of shape (n + 1, 3) with columns due, track, offset; the last row
-holds the duration, the number of tracks and the file's length. `index.npy` is written last: a folder without it is
+file. On disk: `payload.bin` and `index.npy`, int64 of shape (n + 1, 4) with columns due, track, offset, media; the last
+row holds the duration, the number of tracks and the file's length. `index.npy` is written last: a folder without it is
 unfinished and is made again.
 """
 
 import mmap
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -18,12 +18,16 @@ from numpy.typing import NDArray
 
 
 class ChunkPlan:
-    """Chunks of one clip. `due_ns` counts from media zero and never falls; `duration_ns` is L, the media's length."""
+    """Chunks of one clip. `due_ns` counts from media zero and never falls; `duration_ns` is L, the media's length.
+
+    `media` is how many bytes of media each chunk carries, whatever a wire message puts around them.
+    """
 
     def __init__(self, index: NDArray[np.int64], payload: memoryview) -> None:
         self.due_ns: NDArray[np.int64] = index[:-1, 0]
         self.track: NDArray[np.int64] = index[:-1, 1]
         self.offset: NDArray[np.int64] = index[:, 2]
+        self.media: NDArray[np.int64] = index[:-1, 3]
         self.duration_ns = int(index[-1, 0])
         self.tracks = int(index[-1, 1])
         self._cuts = array("q", self.offset.tolist())  # asked for once a chunk: indexing numpy costs five times as much
@@ -57,22 +61,24 @@ class ChunkPlan:
         chunks: Iterable[tuple[int, int, bytes]],
         duration_ns: int | Callable[[], int],
         tracks: int = 1,
+        media: Sequence[int] | None = None,
     ) -> Self:
         """Write chunks of (due_ns, track, bytes) as they come, and map the result. Due times must not fall.
 
-        A duration that is known only after the last chunk is given as a function.
+        A duration that is known only after the last chunk is given as a function. Without `media` the chunks are
+        nothing but media.
         """
         folder.mkdir(parents=True, exist_ok=True)
-        rows: list[tuple[int, int, int]] = []
+        rows: list[tuple[int, int, int, int]] = []
         offset = 0
         with (folder / "payload.bin").open("wb") as file:
             for due_ns, track, data in chunks:
                 if rows and due_ns < rows[-1][0]:
                     raise ValueError(f"due times fall: {rows[-1][0]} then {due_ns}")
-                rows.append((due_ns, track, offset))
+                rows.append((due_ns, track, offset, len(data) if media is None else media[len(rows)]))
                 offset += file.write(data)
-        rows.append((duration_ns if isinstance(duration_ns, int) else duration_ns(), tracks, offset))
+        rows.append((duration_ns if isinstance(duration_ns, int) else duration_ns(), tracks, offset, 0))
         partial = folder / "index.part.npy"
-        np.save(partial, np.array(rows, dtype=np.int64).reshape(-1, 3))
+        np.save(partial, np.array(rows, dtype=np.int64).reshape(-1, 4))
         partial.rename(folder / "index.npy")
         return cls.load(folder)

@@ -42,5 +42,4 @@ class Done(msgspec.Struct, kw_only=True):
 
     ended_ns: int
     reason: str
-    exit_code: int | None = None
     heads: dict[str, str] = {}

@@ -206,7 +206,7 @@ class Exporter:
     def _times(self) -> Iterator[Metric]:
         responses = HistogramMetricFamily(
             "loadbench_response_seconds",
-            "Response times; one that came early counts under le=0 and not in the sum.",
+            "Response times of finished utterances; one that came early counts under le=0 and not in the sum.",
             labels=["metric", "channel"],
         )
         for labels, spread in self._responses.items():

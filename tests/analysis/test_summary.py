@@ -27,7 +27,7 @@ def bundle(folder: Path, *events, done: bool = True, in_flight: tuple[str, ...] 
         writer.append(stem, event)
     writer.flush()
     if done:
-        writer.finish(Done(ended_ns=at(20), reason="finished", exit_code=0))
+        writer.finish(Done(ended_ns=at(20), reason="finished"))
     return Bundle(folder / "bundle")
 
 

@@ -69,7 +69,7 @@ def stream(socket: Socket, due_ms: list[float], zero_ns: int, ended: list[int], 
 
     due_ns = [round(at * MS) for at in due_ms]
     options = {"begun_ns": 0, "ended": ended.append, "broke": broke} | more
-    return Stream(socket, lambda i: b"%d" % i, due_ns, zero_ns, **options)  # type: ignore[arg-type]
+    return Stream(socket, lambda i: b"%d" % i, due_ns, [3] * len(due_ns), zero_ns, **options)  # type: ignore[arg-type]
 
 
 def test_each_chunk_leaves_when_it_is_due_and_the_end_is_told_after_the_last() -> None:
@@ -207,7 +207,7 @@ def test_a_message_that_cannot_be_made_breaks_its_own_stream_and_no_other() -> N
     hand, ended, errors = Hand(), [], []
     wheel, socket, other = Wheel(hand.clock, hand.make), Socket(hand), Socket(hand)
     due = array("q", [20 * MS, 40 * MS, 40 * MS])
-    no = Stream(socket, {}.__getitem__, due, 1_000 * MS, begun_ns=0, ended=ended.append, broke=errors.append)
+    no = Stream(socket, {}.__getitem__, due, [3, 3], 1_000 * MS, begun_ns=0, ended=ended.append, broke=errors.append)
     wheel.add(no)
     wheel.add(stream(other, [20, 40, 40], 1_000 * MS, ended))
     hand.run()
@@ -283,7 +283,14 @@ async def test_on_the_loop_the_times_of_the_chunks_are_exact() -> None:
     due = [20 * MS * (i + 1) for i in range(500)]
     wheel.add(
         Stream(
-            wire, lambda i: b"x", [*due, due[-1]], start, begun_ns=0, ended=done.set_result, broke=done.set_exception
+            wire,
+            lambda i: b"x",
+            [*due, due[-1]],
+            [1] * 500,
+            start,
+            begun_ns=0,
+            ended=done.set_result,
+            broke=done.set_exception,
         )
     )
     assert await done == start + 10_000 * MS
