@@ -17,7 +17,7 @@ from loadbench.analysis.response import METRICS, connecting, readying
 from loadbench.results.bundle import Bundle
 from loadbench.results.record import Message, SessionRecord, Utterance
 from loadbench.results.run import RunHeader
-from loadbench.results.slo import Verdict
+from loadbench.results.slo import SloResult, Verdict
 from loadbench.results.tick import Tick
 
 SCHEMA_VERSION: Final = 1
@@ -64,11 +64,20 @@ def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
         "clumping": clumping,
         "causes": facts.causes,
         "warnings": facts.warnings,
-        "slo": judge.slo(quality),
+        "slo": _judged(judge.slo(quality), totals["in_flight"], complete=bundle.complete),
         "problems": bundle.problems,
     }
     plain: dict[str, Any] = msgspec.to_builtins(found, order="sorted")
     return plain
+
+
+def _judged(results: list[SloResult], in_flight: int, *, complete: bool) -> list[SloResult]:
+    """A run that was killed with sessions in flight meets nothing: those that hung would be the ones left out."""
+    if not complete and in_flight:
+        for result in results:
+            result.met = False
+            result.why = f"not judged: the run is incomplete, with {in_flight} sessions in flight"
+    return results
 
 
 def encode(summary: dict[str, Any]) -> bytes:

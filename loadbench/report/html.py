@@ -14,7 +14,7 @@ from typing import Any, Final
 import jinja2
 from markupsafe import Markup
 
-from loadbench.analysis.response import METRICS, observations
+from loadbench.analysis.response import METRICS, responses
 from loadbench.report import accuracy, charts, gather
 from loadbench.report.charts import Curve, Dot, Line, Mark
 from loadbench.report.visible import visible
@@ -171,11 +171,12 @@ def _sessions(bundle: Bundle, w: Words) -> Iterator[dict[str, Any]]:
 def _utterance(
     header: RunHeader, record: SessionRecord, utterance: Utterance, times: ChunkTimes | None, w: Words
 ) -> dict[str, Any]:
-    seen = observations(utterance, record, utterance.channels.get(header.headline_channel))
+    channel = utterance.channels.get(header.headline_channel)
+    seen = {} if channel is None else responses(utterance, record, channel)
     return {
         "clip": utterance.clip,
-        "first": seen[gather.FIRST],
-        "final": seen[header.headline_metric],
+        "first": _span(seen.get(gather.FIRST)),
+        "final": _span(seen.get(header.headline_metric)),
         "timeline": _timeline(record, utterance, times, w),
         "said": {name: channel.text for name, channel in utterance.channels.items()},
     }
@@ -244,11 +245,9 @@ def _milliseconds(value_s: float | None, bound: str = "exact") -> str:
     return "n/a" if value_s is None else f"{'≥ ' if bound == 'at_least' else ''}{value_s * 1000:.1f}"
 
 
-def _span(seen: Any) -> str:
-    """One utterance's observation as text."""
-    if seen.kind == "never" or seen.span_ns is None:
-        return "-"
-    return f"{'≥ ' if seen.kind == 'at_least' else ''}{seen.span_ns / 1e9:.3f} s"
+def _span(span_ns: int | None) -> str:
+    """What was measured of one utterance, as text; also of one that failed later."""
+    return "-" if span_ns is None else f"{span_ns / 1e9:.3f} s"
 
 
 def _percent(share: float | None) -> str:
@@ -278,7 +277,6 @@ def _template() -> jinja2.Template:
     environment.filters |= {
         "seconds": _seconds,
         "milliseconds": _milliseconds,
-        "span": _span,
         "percent": _percent,
         "figure": _figure,
     }
