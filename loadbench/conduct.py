@@ -69,7 +69,7 @@ async def perform(prepared: Prepared, folder: Path, view: View) -> Result:
         engine = host.EngineProcess()
         await engine.start(prepared.start)
         stack.push_async_callback(engine.close)
-        interrupts = stack.enter_context(_interrupts(engine, writer))
+        interrupts = stack.enter_context(_interrupts(engine, writer, view))
         reason = await _watch(prepared, engine, judge, exporter, writer, view)
         reason = "interrupted" if interrupts() else reason
         exporter.state(judge.verdict(), judge.slo())
@@ -124,7 +124,7 @@ def _observe(record: SessionRecord, exporter: Exporter) -> None:
 
 
 @contextlib.contextmanager
-def _interrupts(engine: host.EngineProcess, writer: Writer) -> Iterator[Callable[[], bool]]:
+def _interrupts(engine: host.EngineProcess, writer: Writer, view: View) -> Iterator[Callable[[], bool]]:
     """The first Ctrl-C drains for a moment and writes everything; the second leaves at once."""
     pressed = 0
     loop = asyncio.get_running_loop()
@@ -137,6 +137,7 @@ def _interrupts(engine: host.EngineProcess, writer: Writer) -> Iterator[Callable
             engine.kill()
             writer.flush()
             os._exit(130)
+        view.note(f"draining for at most {FIRST_DRAIN_S:g} s, then everything is written; Ctrl-C again leaves at once")
         pending.add(asyncio.ensure_future(engine.send(pipe.Stop(drain_s=FIRST_DRAIN_S))))
 
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -54,7 +54,9 @@ LEVELS: Final = (
 def demo(out: Path) -> int:
     """Run all levels, print the table, say where everything is. 0 when every run reached its service and ended."""
     if importlib.util.find_spec("moonshine_voice") is None:
-        raise PlanError(['the demo needs its recogniser: pip install "loadbench[demo]", or: make demo'])
+        raise PlanError(
+            ['the demo needs its recogniser: in a checkout `make demo` brings it, or: pip install ".[demo]"']
+        )
     folder = out / time.strftime("%Y%m%d-%H%M%S")
     folder.mkdir(parents=True)
     say = Console(stderr=True, highlight=False)

@@ -90,6 +90,8 @@ class WorkloadSection(Section):
 
     @model_validator(mode="after")
     def _rate_where_open(self) -> "WorkloadSection":
+        if self.model != "closed" and "users" in self.model_fields_set:
+            raise ValueError(f'users goes with model = "closed"; model = "{self.model}" has a rate: choose one')
         if self.model == "closed" and self.rate is not None:
             raise ValueError('rate goes with model = "constant" or "poisson"; a closed workload has users')
         if self.model != "closed" and self.rate is None:
@@ -216,7 +218,7 @@ def read(path: Path | None, overrides: Mapping[str, Any]) -> Plan:
     if isinstance(target, dict) and isinstance(target.get("url"), str):
         problems += _address_problems(target["url"], str(target.get("profile")))
     if problems or plan is None:
-        raise PlanError(problems)
+        raise PlanError(problems + _absent_files(data))
     return plan
 
 
@@ -362,6 +364,14 @@ def _stat(key: str) -> str:
 
 def _str(part: Mapping[str, Any], key: str) -> str | None:
     return str(part[key]) if key in part else None
+
+
+def _absent_files(data: Mapping[str, Any]) -> list[str]:
+    """What a later reader would find first; said now, since a plan with problems does not come that far."""
+    part = data.get("corpus")
+    path = part.get("path") if isinstance(part, dict) else None
+    absent = isinstance(path, str) and not Path(path).exists()
+    return [f"corpus.path: {path}: no such file or folder"] if absent else []
 
 
 def _address_problems(text: str, profile: str) -> list[str]:

@@ -9,7 +9,7 @@ from loadbench import plan as plans
 from loadbench.plan import PlanError
 from loadbench.results.slo import Slo
 
-LEAST: dict[str, Any] = {"target.profile": "vosk", "target.url": "ws://127.0.0.1:2700", "corpus.path": "clips"}
+LEAST: dict[str, Any] = {"target.profile": "vosk", "target.url": "ws://127.0.0.1:2700", "corpus.path": "."}
 
 
 def problems(**more: Any) -> list[str]:
@@ -55,6 +55,7 @@ def test_objectives_are_read_with_their_unit_and_channel() -> None:
         ("workload.users", 0, "workload.users must be above 0, not 0"),
         ("workload.users", "many", "workload.users: input should be a valid integer"),
         ("workload.think_s", -1, "workload.think_s must be at least 0, not -1"),
+        ("workload", {"users": 2, "rate": 2.0, "model": "constant", "duration_s": 3}, "choose one"),
         ("workload.usrs", 3, "workload.usrs: no such setting; did you mean workload.users?"),
         ("workload.rate", 3.0, "rate goes with model"),
         ("workload.model", "open", "workload.model"),
@@ -75,8 +76,9 @@ def test_a_wrong_setting_is_named_with_what_is_wrong(setting: str, value: Any, s
 
 
 def test_all_problems_come_at_once() -> None:
-    found = problems(workload__users=-1, limits__finals=3, target__url="nowhere")
-    assert len(found) == 3
+    found = problems(workload__users=-1, limits__finals=3, target__url="nowhere", corpus__path="clips")
+    assert len(found) == 4
+    assert found[-1] == "corpus.path: clips: no such file or folder"
 
 
 @pytest.mark.parametrize("text", ["[target", "a = 1\na = 2", "\x00"])
@@ -123,5 +125,5 @@ def test_plain_words_are_not_taken_for_secrets() -> None:
 
 def test_a_section_that_is_none_is_named_as_such() -> None:
     with pytest.raises(PlanError, match="target must be a section") as caught:
-        plans.read(None, {"target": 3, "corpus.path": "clips"})
+        plans.read(None, {"target": 3, "corpus.path": "."})
     assert len(caught.value.problems) == 1

@@ -12,6 +12,7 @@ from loadbench.results.record import SessionRecord
 from loadbench.results.slo import State, Thresholds, Verdict
 from loadbench.results.tick import LATENESS_EDGES_NS, Tick
 
+LEAST_NS: Final = 500_000_000  # of time watched; the start of a process says nothing about a run
 MS: Final = 1e6
 BUSY: Final = 0.9  # of a second of one core: the loop's thread had no time left
 
@@ -58,8 +59,8 @@ class Health:
             "lateness_p99_ms": _ms(_bucket_percentile(self._lateness, 99)),
             "start_lateness_p99_ms": _ms(_bucket_percentile(self._starts, 99)),
             "tainted_share": self._tainted / self._ended if self._ended else None,
-            "run_delay_share": self._run_delay_ns / self._watched_ns if self._watched_ns else None,
-            "cpu_share": self._cpu_ns / self._span_ns if self._span_ns else None,
+            "run_delay_share": self._run_delay_ns / self._watched_ns if self._watched_ns >= LEAST_NS else None,
+            "cpu_share": self._cpu_ns / self._span_ns if self._span_ns >= LEAST_NS else None,
             "gc_max_ms": self._gc_max_ns / MS if self._ticks else None,
             "blocked_s": self._blocked_ns / 1e9 if self._ticks else None,
         }

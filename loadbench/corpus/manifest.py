@@ -45,9 +45,13 @@ class Report:
     def text(self) -> str:
         """For people: problems, warnings, and a line of what the corpus holds."""
         pairs = ", ".join(f"{source} to {target}: {n}" for (source, target), n in sorted(self.languages.items()))
-        length = "of unknown length" if self.hours is None else f"{self.hours * 60:.1f} min"
+        length = "of unknown length" if self.hours is None else _length(self.hours * 3600)
         found = [*self.problems, *(f"warning: {warning}" for warning in self.warnings)]
         return "\n".join([*found, f"{self.clips} clips, {length}" + (f" ({pairs})" if pairs else "")])
+
+
+def _length(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 60 else f"{seconds / 60:.1f} min"
 
 
 def read(path: Path) -> list[Clip]:

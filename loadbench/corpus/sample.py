@@ -191,6 +191,8 @@ def problems(sample: Sample, folder: Path) -> Iterator[str]:
         for n, (medium, kind, file) in enumerate(sample.media()):
             where = "" if sample.tracks is None else f"tracks[{n}]."
             yield from (where + problem for problem in _medium_problems(medium, kind, file, folder))
+        if sample.direction == "sign2spoken" and all(kind == "audio" for _, kind, _ in sample.media()):
+            yield "sign2spoken needs a video: video_filepath, frames_dir, or a video track"
     yield from _time_problems(sample)
 
 

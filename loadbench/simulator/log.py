@@ -43,8 +43,6 @@ class Log:
     """Keeps the number of what was written and, where there is a path, the lines themselves; flushed line by line."""
 
     def __init__(self, path: Path | None) -> None:
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
         self._file: IO[bytes] | None = path.open("ab") if path is not None else None
         self.count = 0
 

@@ -9,6 +9,7 @@ import socket
 import struct
 import time
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any, Literal
 
 from aiohttp import WSMsgType, web
@@ -54,11 +55,10 @@ def run(options: Options, *, ready: Callable[[str], None] | None = None) -> None
 async def running(options: Options) -> AsyncIterator[str]:
     """A service that listens; gives its address, and ends all sessions on leaving. Raises as `serve` does."""
     profile = load_profile(options.profile)
-    log = Log(options.log)
     if options.nice:
         os.nice(options.nice)  # here, on the main thread: those that it starts inherit it
-    with contextlib.closing(log), contextlib.ExitStack() as stack:
-        house = await asyncio.to_thread(_house, options, profile, log, stack)
+    with contextlib.ExitStack() as stack:
+        house = await asyncio.to_thread(_house, options, profile, stack)
         server = _Server(house)
         app = web.Application(client_max_size=MESSAGE_BYTES)
         app.router.add_route("*", "/{tail:.*}", server.answer)
@@ -74,7 +74,7 @@ async def running(options: Options) -> AsyncIterator[str]:
             await runner.cleanup()
 
 
-def _house(options: Options, profile: Profile, log: Log, stack: contextlib.ExitStack) -> House:
+def _house(options: Options, profile: Profile, stack: contextlib.ExitStack) -> House:
     mind: Callable[[Sitting, Any], Mind] = Timetable
     if options.engine == "moonshine":
         from loadbench.simulator.recogniser import Moonshine
@@ -86,10 +86,17 @@ def _house(options: Options, profile: Profile, log: Log, stack: contextlib.ExitS
         speaker=Speaker(profile),
         grammar=Grammar(profile),
         answers=Answers.of(profile, options.text, options.corpus),
-        log=log,
+        log=stack.enter_context(contextlib.closing(_log(options.log))),
         clock=time.monotonic_ns,
         mind=mind,
     )
+
+
+def _log(path: Path | None) -> Log:
+    try:
+        return Log(path)
+    except OSError as error:
+        raise OptionsError([f"the log {path} cannot be written: {error.strerror or error}"]) from error
 
 
 async def _listening(runner: web.AppRunner, options: Options) -> None:

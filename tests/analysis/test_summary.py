@@ -101,6 +101,8 @@ def test_a_bundle_of_a_killed_run_is_incomplete_and_adds_up(tmp_path: Path) -> N
     found = summarise(read)
     assert found["complete"] is False
     assert (found["sessions"]["started"], found["sessions"]["in_flight"]) == (3, 2)
+    assert not any(item["met"] for item in found["slo"])
+    assert "2 sessions in flight" in found["slo"][0]["why"]
     assert any("torn" in problem for problem in found["problems"])
     assert found["run"]["reason"] is None
     assert found["run"]["duration_s"] == pytest.approx(1.8)

@@ -198,3 +198,12 @@ def test_a_clip_may_have_several_media(tmp_path: Path) -> None:
 def test_a_long_manifest_is_read_in_the_time_that_a_person_waits(tmp_path: Path) -> None:
     rows = "\n".join(line(f"c{n}", audio_filepath="a.wav") for n in range(20_000))
     assert len(manifest.read(written(tmp_path, rows, "a.wav"))) == 20_000
+
+
+def test_signing_without_a_picture_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.wav").write_bytes(b"x")
+    line = {"id": "a", "direction": "sign2spoken", "audio_filepath": "a.wav", "source_lang": "csl", "target_lang": "zh"}
+    (tmp_path / "manifest.jsonl").write_text(json.dumps(line | {"text": "你好"}))
+    found = manifest.check(tmp_path)
+    assert len(found.problems) == 1
+    assert "sign2spoken needs a video" in found.problems[0]

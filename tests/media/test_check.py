@@ -32,7 +32,7 @@ def test_a_good_corpus_is_counted_by_its_measured_length(tmp_path: Path) -> None
     assert (report.clips, report.problems, report.warnings) == (2, [], [])
     assert report.hours == pytest.approx(3.0 / 3600)
     assert report.languages == {("en", "en"): 1, ("en", "zh"): 1}
-    assert report.text() == "2 clips, 0.1 min (en to en: 1, en to zh: 1)"
+    assert report.text() == "2 clips, 3.0 s (en to en: 1, en to zh: 1)"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from loadbench.simulator.log import Entry, Log, read
 
 
 def test_each_entry_is_a_line_that_can_be_read_at_once_and_logs_are_continued(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "log.jsonl"
+    path = tmp_path / "log.jsonl"
     first = Entry(session="a", opened_ns=1, chunks_ns=[2, 3], chunk_bytes=[10, 20], text={"transcript": "今天\u2028"})
     with contextlib.closing(Log(path)) as log:
         log.write(first)
