@@ -6,9 +6,9 @@ import re
 import shlex
 import subprocess
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -26,7 +26,20 @@ RESPONSE_METRICS = (
     "final_from_planned_end",
     "done_from_source_end",
 )
+STAGES = "stages"  # no metric's name
 PERCENTILES = ("p50_s", "p90_s", "p95_s", "p99_s", "max_s")
+
+
+PEOPLE = ("closed", "dialogue")  # models whose level is users
+
+
+class Stretch(NamedTuple):
+    """A stage laid out: reach `level` (users, or sessions a second) within `ramp_s`, and hold it up to `seconds`."""
+
+    name: str
+    level: float
+    seconds: float | None
+    ramp_s: float
 
 
 class PlanError(ValueError):
@@ -73,32 +86,151 @@ class CorpusSection(Section):
     ids: list[str] = []
 
 
-class WorkloadSection(Section):
-    """When sessions start. `sessions` is a total; without it and `duration_s`, each clip is streamed once."""
+class StageSection(Section):
+    """A stretch of a staged workload: reach the level within `ramp_s`, hold it for the rest of `duration_s`."""
 
-    model: Literal["closed", "constant", "poisson"] = "closed"
+    name: str = Field(pattern=r"^[\w.-]+$")
+    users: int | None = Field(None, ge=0, le=100_000)
+    rate: float | None = Field(None, ge=0)
+    duration_s: float = Field(gt=0)
+    ramp_s: float = Field(0.0, ge=0)
+
+
+class WorkloadSection(Section):
+    """When sessions start. `sessions` is a total; without it and `duration_s`, each clip is streamed once.
+
+    Models: `closed` and `dialogue` have users; `constant` and `poisson` a rate of arrival; `steps`, `spike` and `soak`
+    are stages of either, and so is `[[workload.stages]]` under any of the first four. `arrivals` says how a rate comes.
+    """
+
+    model: Literal["closed", "constant", "poisson", "dialogue", "steps", "spike", "soak"] = "closed"
     users: int = Field(1, gt=0, le=100_000)
     rate: float | None = Field(None, gt=0)
     sessions: int | None = Field(None, gt=0)
     duration_s: float | None = Field(None, gt=0)
-    ramp_s: float = Field(0.0, ge=0)
+    ramp_s: float = Field(0.0, ge=0, description="over which each change of level takes place")
     warmup_s: float = Field(0.0, ge=0)
     drain_s: float | None = Field(None, ge=0)
     think_s: float = Field(0.0, ge=0)
     failure_pause_s: float = Field(1.0, ge=0, description="a closed user waits so long after a session that failed")
     phase: Literal["spread", "random", "aligned"] = "spread"
+    arrivals: Literal["constant", "poisson"] = "constant"
+    of: Literal["users", "rate"] = Field("users", description="what the levels of steps are")
+    levels: list[float] = Field([], description="steps: the level of each")
+    step_s: float | None = Field(None, gt=0, description="steps: the length of each")
+    peak: float | None = Field(None, gt=0, description="spike: its level")
+    before_s: float | None = Field(None, gt=0)
+    spike_s: float | None = Field(None, gt=0)
+    after_s: float | None = Field(None, gt=0)
+    windows: int = Field(6, ge=2, description="soak: equal stages, whose figures show what time does")
+    stages: list[StageSection] = []
+
+    @property
+    def open(self) -> bool:
+        """Whether sessions arrive at a rate, rather than users with one session at a time."""
+        if self.model in PEOPLE:
+            return False
+        return self.model in ("constant", "poisson") or (self.of if self.model == "steps" else self._given) == "rate"
+
+    @property
+    def kind(self) -> Literal["closed", "constant", "poisson", "dialogue"]:
+        """What lies under the stages."""
+        if self.model in ("closed", "constant", "poisson", "dialogue"):
+            return self.model
+        return self.arrivals if self.open else "closed"
+
+    @property
+    def laid_out(self) -> list[Stretch]:
+        """The stages in their order."""
+        level = (self.rate or 0.0) if self.open else float(self.users)
+        if self.stages:
+            return [Stretch(part.name, _level(part), part.duration_s, part.ramp_s) for part in self.stages]
+        if self.model == "steps":
+            return [Stretch(f"step-{at}", to, self.step_s, self.ramp_s) for at, to in enumerate(self.levels, 1)]
+        if self.model == "spike":
+            spans = {"before": self.before_s, "spike": self.spike_s, "after": self.after_s}
+            return [
+                Stretch(name, self.peak or 0.0 if name == "spike" else level, span_s, self.ramp_s)
+                for name, span_s in spans.items()
+            ]
+        if self.model == "soak" and self.duration_s is not None:
+            span_s = self.duration_s / self.windows
+            ramps_s = [self.ramp_s] + [0.0] * (self.windows - 1)
+            return [Stretch(f"soak-{at}", level, span_s, ramp_s) for at, ramp_s in enumerate(ramps_s, 1)]
+        return [Stretch("main", level, self.duration_s, self.ramp_s)]
+
+    @property
+    def top(self) -> float:
+        """The highest level of all."""
+        return max(part.level for part in self.laid_out)
+
+    @property
+    def length_s(self) -> float | None:
+        """From the end of the warm-up to where nothing more starts; None where only the number of sessions ends it."""
+        spans = [part.seconds for part in self.laid_out]
+        return None if None in spans else sum(span for span in spans if span is not None)
+
+    @property
+    def _given(self) -> Literal["users", "rate"]:
+        return "users" if self.rate is None else "rate"
 
     @model_validator(mode="after")
-    def _rate_where_open(self) -> "WorkloadSection":
-        if self.model != "closed" and "users" in self.model_fields_set:
-            raise ValueError(f'users goes with model = "closed"; model = "{self.model}" has a rate: choose one')
-        if self.model == "closed" and self.rate is not None:
-            raise ValueError('rate goes with model = "constant" or "poisson"; a closed workload has users')
-        if self.model != "closed" and self.rate is None:
-            raise ValueError(f'model = "{self.model}" needs a rate, in sessions a second')
-        if self.model != "closed" and self.sessions is None and self.duration_s is None:
-            raise ValueError("an open workload needs duration_s or sessions, or it would never end")
+    def _fits(self) -> "WorkloadSection":
+        problems = [*_level_problems(self), *_shape_problems(self)]
+        if problems:
+            raise ValueError("; ".join(problems))
         return self
+
+
+def _level(part: StageSection) -> float:
+    return float((part.rate if part.users is None else part.users) or 0)
+
+
+def _level_problems(work: WorkloadSection) -> Iterator[str]:
+    """Users or a rate, never both, and the one that the model has."""
+    model, users_given = work.model, "users" in work.model_fields_set
+    staged = bool(work.stages) or model == "steps"
+    if users_given and work.rate is not None and model not in ("closed", "constant", "poisson"):
+        yield "users and rate are two kinds of load: choose one"
+    if model in ("constant", "poisson") and users_given:
+        yield f'users goes with model = "closed"; model = "{model}" has a rate: choose one'
+    if model in PEOPLE and work.rate is not None:
+        yield f'rate goes with model = "constant" or "poisson"; a {model} workload has users'
+    if model in ("constant", "poisson") and work.rate is None and not staged:
+        yield f'model = "{model}" needs a rate, in sessions a second'
+    if work.open and work.sessions is None and work.length_s is None:
+        yield "an open workload needs duration_s or sessions, or it would never end"
+    if model == "steps" and ("users" in work.model_fields_set or work.rate is not None):
+        yield 'steps have levels, of = "users" or of = "rate", and neither users nor a rate beside them'
+    if not work.open and any(level != round(level) for level in [*work.levels, work.peak or 0.0]):
+        yield "a level of users must be whole"
+
+
+def _shape_problems(work: WorkloadSection) -> Iterator[str]:
+    """What each model needs, what only one of them takes, and stages that fit it."""
+    needs = {
+        "steps": ("levels", "step_s"),
+        "spike": ("peak", "before_s", "spike_s", "after_s"),
+        "soak": ("duration_s",),
+    }
+    for model, keys in needs.items():
+        for key in keys:
+            if work.model == model and not getattr(work, key):
+                yield f'model = "{model}" needs {key}'
+            elif work.model != model and key != "duration_s" and getattr(work, key):
+                yield f'{key} goes with model = "{model}"'
+    if work.stages and work.model not in ("closed", "constant", "poisson", "dialogue"):
+        yield f'stages go with model = "closed", "dialogue", "constant" or "poisson"; "{work.model}" makes its own'
+    if (work.stages or work.model in ("steps", "spike")) and work.duration_s is not None:
+        yield "duration_s: the stages have their own"
+    names = [part.name for part in work.stages]
+    yield from (f"stages: two are called {name}" for name in dict.fromkeys(names) if names.count(name) > 1)
+    want, other = ("rate", "users") if work.open else ("users", "rate")
+    for part in work.stages:
+        if getattr(part, want) is None or getattr(part, other) is not None:
+            yield f'stages: {part.name} needs {want}, and no {other}, under model = "{work.model}"'
+    if any(level < 0 for level in work.levels) or (work.laid_out and work.top <= 0):
+        yield "the load never rises above 0"
 
 
 class MediaSection(Section):
@@ -164,7 +296,7 @@ class Plan(Section):
     workload: WorkloadSection = WorkloadSection()
     media: MediaSection = MediaSection()
     limits: LimitsSection = LimitsSection()
-    slo: dict[str, dict[str, float | str]] = {}
+    slo: dict[str, Any] = Field({}, description="by metric; of one stage alone: [slo.stages.NAME]")
     metrics: MetricsSection = MetricsSection()
     seed: SeedSection = SeedSection()
     verdict: VerdictSection = VerdictSection()
@@ -173,12 +305,12 @@ class Plan(Section):
     @property
     def media_start(self) -> Literal["on_ready", "on_plan"]:
         """A user speaks when the service is ready; an open workload's media is overdue when the service is not."""
-        return self.media.start or ("on_ready" if self.workload.model == "closed" else "on_plan")
+        return self.media.start or ("on_plan" if self.workload.open else "on_ready")
 
     @property
     def headline_metric(self) -> str:
         """The response time that is printed large: of an open workload it counts from the planned end."""
-        return "final_from_source_end" if self.workload.model == "closed" else "final_from_planned_end"
+        return "final_from_planned_end" if self.workload.open else "final_from_source_end"
 
     @property
     def thresholds(self) -> Thresholds:
@@ -186,11 +318,14 @@ class Plan(Section):
         return Thresholds(**self.verdict.model_dump())
 
     def objectives(self) -> list[Slo]:
-        """The SLO, completion first; 99 % completed is asked unless the plan says otherwise."""
-        wanted = {"completed": {"min_share": 0.99}} | self.slo
+        """The SLO, completion first; 99 % completed is asked unless the plan says otherwise. Then those of stages."""
+        wanted: dict[str | None, dict[str, dict[str, Any]]] = {None: {"completed": {"min_share": 0.99}}}
+        wanted[None] |= {metric: part for metric, part in self.slo.items() if metric != STAGES}
+        wanted.update(self.slo.get(STAGES, {}))
         return [
-            Slo(metric=metric, stat=_stat(key), limit=float(limit), channel=_str(part, "channel"))
-            for metric, part in wanted.items()
+            Slo(metric=metric, stat=_stat(key), limit=float(limit), channel=_str(part, "channel"), stage=stage)
+            for stage, metrics in wanted.items()
+            for metric, part in metrics.items()
             for key, limit in part.items()
             if key != "channel"
         ]
@@ -213,7 +348,7 @@ def read(path: Path | None, overrides: Mapping[str, Any]) -> Plan:
         plan = Plan.model_validate(data)
     except ValidationError as error:
         problems += [_sentence(item) for item in error.errors()]
-    problems += _objective_problems(data.get("slo", {}))
+    problems += _all_objective_problems(data.get("slo", {}), plan)
     target = data.get("target")
     if isinstance(target, dict) and isinstance(target.get("url"), str):
         problems += _address_problems(target["url"], str(target.get("profile")))
@@ -328,12 +463,29 @@ def _siblings(loc: tuple[Any, ...]) -> list[str]:
     return list(model.model_fields) if hasattr(model, "model_fields") else []
 
 
+def _all_objective_problems(slo: Any, plan: "Plan | None") -> list[str]:
+    """Of the whole run and of single stages; `plan` knows their names, where it could be read."""
+    stages = slo.get(STAGES, {}) if isinstance(slo, dict) else {}
+    if not isinstance(stages, dict):
+        return ["slo.stages must hold sections: [slo.stages.NAME], then for instance completed = { min_share = 0.9 }"]
+    problems = _objective_problems({k: v for k, v in slo.items() if k != STAGES} if isinstance(slo, dict) else slo)
+    known = [part.name for part in plan.workload.laid_out] if plan else list(stages)
+    for name, part in stages.items():
+        if name not in known:
+            problems.append(f"slo.stages.{name}: the workload has no such stage; there are {', '.join(known)}")
+        problems += [f"slo.stages.{name}: {problem}" for problem in _objective_problems(part)]
+    return problems
+
+
 def _objective_problems(slo: Any) -> list[str]:
     if not isinstance(slo, dict):
         return ["slo must be a section: [slo], then for instance final_from_source_end = { p95_s = 2.0 }"]
     problems = []
     for metric, part in slo.items():
         allowed = _stats(metric)
+        if not isinstance(part, dict):
+            problems.append(f"slo.{metric} must be a table, for instance {{ p95_s = 2.0 }}, not {part!r}")
+            continue
         if not allowed:
             names = [*RESPONSE_METRICS, "completed", "wer"]
             near = difflib.get_close_matches(metric, names, 1)

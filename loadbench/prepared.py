@@ -103,7 +103,7 @@ def dry_run(prepared: Prepared) -> dict[str, Any]:
     """What `perform` would do: sessions, media minutes, bytes, memory, and whom it would contact. Contacts nobody."""
     work, count = prepared.start.workload, len(prepared.media_ns)
     mean_s = sum(prepared.media_ns.values()) / count / 1e9
-    sessions = work.sessions or _sessions_in(work, mean_s)
+    sessions = work.sessions or _sessions_in(prepared.plan.workload, mean_s)
     mean_bytes = sum(prepared.media_bytes.values()) / count
     return {
         "contacts": Masks(plans.hidden(prepared.plan)).mask(prepared.start.url),
@@ -113,7 +113,7 @@ def dry_run(prepared: Prepared) -> dict[str, Any]:
         "media_minutes": round(sessions * mean_s / 60, 2),
         "bytes_to_send": round(sessions * mean_bytes),
         "wire_bytes_mapped": sum(prepared.media_bytes.values()),
-        "file_handles": work.users + SPARE_FILES,
+        "file_handles": None if prepared.plan.workload.open else round(prepared.plan.workload.top) + SPARE_FILES,
     }
 
 
@@ -162,8 +162,8 @@ def _check_address(start: pipe.Start, profile: Profile, transport: Transport) ->
 def _start(plan: Plan, profile: Profile, entries: list[pipe.ClipEntry], values: dict[str, str]) -> pipe.Start:
     work = plan.workload
     sessions = work.sessions
-    if sessions is None and work.duration_s is None:
-        sessions = max(len(entries), work.users)
+    if sessions is None and work.length_s is None:
+        sessions = max(len(entries), round(work.top))
     limits = {
         name: value or None
         for name, value in plan.limits.model_dump(exclude={"message_mib", "budget_media_min"}).items()
@@ -183,10 +183,14 @@ def _start(plan: Plan, profile: Profile, entries: list[pipe.ClipEntry], values: 
         clips=entries,
         order=plan.corpus.order,
         workload=pipe.Workload(
-            **work.model_dump(exclude={"rate", "sessions", "ramp_s"}),
-            rate=work.rate or 0.0,
+            model=work.kind,
+            stages=_stages(work),
             sessions=sessions,
-            ramp_s=_ramp_s(work),
+            warmup_s=work.warmup_s,
+            drain_s=work.drain_s,
+            think_s=work.think_s,
+            failure_pause_s=work.failure_pause_s,
+            phase=work.phase,
         ),
         media_start=plan.media_start,
         late=plan.media.late or profile.media.late,
@@ -198,9 +202,16 @@ def _start(plan: Plan, profile: Profile, entries: list[pipe.ClipEntry], values: 
     )
 
 
-def _ramp_s(work: plans.WorkloadSection) -> float:
-    """The ramp asked for, or the shortest that one engine can keep: a crowd that all comes at once comes late."""
-    return max(work.ramp_s, work.users / STARTS_PER_S) if work.model == "closed" else work.ramp_s
+def _stages(work: plans.WorkloadSection) -> list[pipe.Stage]:
+    """With the ramps asked for, or the shortest that one engine can keep: a crowd that all comes at once comes late."""
+    stages, before = [], 0.0
+    for part in work.laid_out:
+        least_s = 0.0 if work.open else max(0.0, part.level - before) / STARTS_PER_S
+        stages.append(
+            pipe.Stage(name=part.name, level=part.level, seconds=part.seconds, ramp_s=max(part.ramp_s, least_s))
+        )
+        before = part.level
+    return stages
 
 
 def _header(
@@ -218,7 +229,8 @@ def _header(
             "media_start": start.media_start,
             "late": start.late,
             "sessions": start.workload.sessions,
-            "ramp_s": start.workload.ramp_s,
+            "workload": start.workload.model,
+            "stages": {stage.name: _told(stage) for stage in start.workload.stages},
             "failure_pause_s": start.workload.failure_pause_s,
             "compression": profile.transport.compression,
             "ping": profile.transport.ping.model_dump(),
@@ -251,6 +263,10 @@ def _header(
     )
 
 
+def _told(stage: pipe.Stage) -> dict[str, float | None]:
+    return {"level": stage.level, "seconds": stage.seconds, "ramp_s": stage.ramp_s}
+
+
 def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mapping[str, str]) -> list[str]:
     problems = []
     url = plan.target.url or profile.transport.url
@@ -278,8 +294,10 @@ def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mappi
 
 
 def _resource_problems(plan: Plan) -> list[str]:
+    if plan.workload.open:
+        return []  # how many sessions stand at once is the service's doing
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    users = plan.workload.users
+    users = round(plan.workload.top)
     need = users + SPARE_FILES
     if hard not in (resource.RLIM_INFINITY, -1) and need > hard:
         return [f"workload.users = {users} needs {need} file handles, and this system allows {hard} (ulimit -Hn)"]
@@ -360,10 +378,11 @@ def _ns(seconds: float | None) -> int | None:
     return None if seconds is None else round(seconds * 1e9)
 
 
-def _sessions_in(work: pipe.Workload, mean_s: float) -> int:
-    span = (work.duration_s or 0.0) + work.warmup_s
-    return (
-        round(span * work.rate)
-        if work.model != "closed"
-        else max(work.users, round(work.users * span / (mean_s + work.think_s)))
-    )
+def _sessions_in(work: plans.WorkloadSection, mean_s: float) -> int:
+    """About how many sessions a workload comes to that only its time ends; a dialogue's users take turns."""
+    turn_s = mean_s + work.think_s
+    share = 1.0 if work.open else 1 / turn_s
+    parts = work.laid_out
+    lead = parts[0].level * work.warmup_s
+    sessions = round(share * (lead + sum(part.level * (part.seconds or 0.0) for part in parts)))
+    return sessions if work.open else max(round(work.top), sessions)

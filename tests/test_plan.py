@@ -50,6 +50,54 @@ def test_objectives_are_read_with_their_unit_and_channel() -> None:
 
 
 @pytest.mark.parametrize(
+    ("work", "kind", "stages"),
+    [
+        ({"users": 3, "ramp_s": 2}, "closed", [("main", 3, None, 2)]),
+        (
+            {"model": "steps", "levels": [5, 10], "step_s": 60, "ramp_s": 5},
+            "closed",
+            [("step-1", 5, 60, 5), ("step-2", 10, 60, 5)],
+        ),
+        (
+            {"model": "steps", "of": "rate", "levels": [0.5], "step_s": 60, "arrivals": "poisson"},
+            "poisson",
+            [("step-1", 0.5, 60, 0)],
+        ),
+        (
+            {"model": "spike", "rate": 2, "peak": 9, "before_s": 30, "spike_s": 10, "after_s": 60},
+            "constant",
+            [("before", 2, 30, 0), ("spike", 9, 10, 0), ("after", 2, 60, 0)],
+        ),
+        (
+            {"model": "soak", "users": 4, "duration_s": 600, "windows": 2, "ramp_s": 9},
+            "closed",
+            [("soak-1", 4, 300, 9), ("soak-2", 4, 300, 0)],
+        ),
+        (
+            {"model": "dialogue", "stages": [{"name": "calm", "users": 2, "duration_s": 9}]},
+            "dialogue",
+            [("calm", 2, 9, 0)],
+        ),
+    ],
+)
+def test_a_workload_is_laid_out_in_stages(work: dict[str, Any], kind: str, stages: list[Any]) -> None:
+    plan = plans.read(None, LEAST | {"workload": work})
+    assert (plan.workload.kind, [tuple(stage) for stage in plan.workload.laid_out]) == (kind, stages)
+    assert plan.headline_metric == ("final_from_source_end" if kind in plans.PEOPLE else "final_from_planned_end")
+
+
+def test_a_stage_has_objectives_of_its_own() -> None:
+    spike = {"model": "spike", "users": 2, "peak": 9, "before_s": 30, "spike_s": 10, "after_s": 60}
+    slo = {"final_from_source_end": {"p95_s": 2.0}, "stages": {"spike": {"final_from_source_end": {"p95_s": 9.0}}}}
+    plan = plans.read(None, LEAST | {"workload": spike, "slo": slo})
+    assert [(item.name, item.limit) for item in plan.objectives()] == [
+        ("completed.min_share", 0.99),
+        ("final_from_source_end.p95_s", 2.0),
+        ("final_from_source_end.p95_s@spike", 9.0),
+    ]
+
+
+@pytest.mark.parametrize(
     ("setting", "value", "sentence"),
     [
         ("workload.users", 0, "workload.users must be above 0, not 0"),
@@ -59,6 +107,19 @@ def test_objectives_are_read_with_their_unit_and_channel() -> None:
         ("workload.usrs", 3, "workload.usrs: no such setting; did you mean workload.users?"),
         ("workload.rate", 3.0, "rate goes with model"),
         ("workload.model", "open", "workload.model"),
+        ("workload", {"model": "steps", "levels": [5, 10]}, 'model = "steps" needs step_s'),
+        ("workload", {"model": "steps", "levels": [5, 2.5], "step_s": 9}, "a level of users must be whole"),
+        ("workload", {"model": "steps", "levels": [0], "step_s": 9}, "the load never rises above 0"),
+        ("workload", {"model": "steps", "levels": [5], "step_s": 9, "users": 2}, "neither users nor a rate"),
+        ("workload", {"model": "spike", "users": 2, "peak": 9}, "needs before_s"),
+        ("workload", {"model": "soak", "users": 2}, "needs duration_s"),
+        ("workload", {"levels": [5]}, 'levels goes with model = "steps"'),
+        ("workload", {"rate": 2.0, "model": "dialogue"}, "a dialogue workload has users"),
+        ("workload", {"stages": [{"name": "a", "rate": 2, "duration_s": 3}]}, "a needs users, and no rate"),
+        ("workload", {"stages": [{"name": "a", "users": 2, "duration_s": 3}] * 2}, "two are called a"),
+        ("slo.stages", {"peak": {"completed": {"min_share": 0.9}}}, "no such stage; there are main"),
+        ("slo.stages", {"main": {"completd": {"min_share": 0.9}}}, "did you mean completed?"),
+        ("slo.wer", 0.4, "slo.wer must be a table"),
         ("limits.final_s", -1, "limits.final_s must be at least 0, not -1"),
         ("limits.final_s", float("nan"), "limits.final_s"),
         ("target.url", "127.0.0.1:2700", "target.url must begin with ws://"),

@@ -120,6 +120,10 @@ class Judge:
         """Response times of the measured sessions, of one stage or of all."""
         return self._responses.get(stage) or Responses(self._channels)
 
+    def tally(self, stage: str | None = None) -> Tally:
+        """Where the measured sessions went, of one stage or of all."""
+        return self._tallies.get(stage) or Tally()
+
     @property
     def stages(self) -> list[str]:
         """The stages that had measured sessions, in order of appearance."""
@@ -164,7 +168,7 @@ class Judge:
         return self._time(slo, found)
 
     def _share(self, slo: Slo) -> SloResult:
-        tally = self._tallies.get(slo.stage, Tally())
+        tally = self.tally(slo.stage)
         share = tally.completed_share
         missing = f"{NO_DATA}: no session has come to an end ({tally.sentence})"
         return _compared(slo, share, missing if share is None else f"{tally.sentence}")
@@ -174,7 +178,7 @@ class Judge:
             return _compared(slo, None, NO_DATA)
         result = _compared(slo, found.value_s, "")
         result.bound = found.bound
-        tally = self._tallies.get(slo.stage, Tally())
+        tally = self.tally(slo.stage)
         if found.bound == "never":
             result.why = f"the {slo.stat} falls on one that never answered ({tally.sentence})"
         elif found.bound == "at_least":

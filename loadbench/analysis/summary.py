@@ -15,7 +15,7 @@ from loadbench.analysis.population import Population, Responses
 from loadbench.analysis.quantile import STATS, Durations
 from loadbench.analysis.response import METRICS, connecting, readying
 from loadbench.results.bundle import Bundle
-from loadbench.results.record import Message, SessionRecord, Utterance
+from loadbench.results.record import Message, SessionRecord, Started, Utterance
 from loadbench.results.run import RunHeader
 from loadbench.results.slo import SloResult, Verdict
 from loadbench.results.tick import Tick
@@ -34,6 +34,7 @@ def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
     judge, facts = Judge(header), _Facts(header)
     for event in bundle.sessions():
         judge.add(event)
+        facts.add_to_stage(event)
         if isinstance(event, SessionRecord):
             facts.add(event)
     for tick in bundle.ticks():
@@ -56,7 +57,7 @@ def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
         "connection": {name: spans.summary() for name, spans in facts.connection.items()},
         "lateness": _lateness(verdict, facts),
         "users": facts.users,
-        "stages": {stage: _responses(judge.responses(stage), SHORT) for stage in judge.stages},
+        "stages": {stage: _stage(stage, judge, facts) for stage in judge.stages},
         "clips": {clip: _clip(responses) for clip, responses in facts.clips.items()},
         "volume": facts.volume,
         "messages": facts.messages,
@@ -101,6 +102,8 @@ class _Facts:
         self.blocked = {"sessions": 0, "sum_s": 0.0, "unsent_max_bytes": 0}
         self.chunk_max_ms: float | None = None
         self.span_ns: tuple[int, int] | None = None
+        self.stages_ns: dict[str, tuple[int, int]] = {}
+        self.planned: dict[str, Any] = header.effective.get("stages", {})
         self._header = header
 
     def add(self, record: SessionRecord) -> None:
@@ -117,6 +120,13 @@ class _Facts:
             self._blame(record)
         for utterance in record.utterances:
             self._answered(utterance, record)
+
+    def add_to_stage(self, event: Started | SessionRecord) -> None:
+        """A stage reaches from the first start of its measured sessions to the last end, whatever its plan was."""
+        if event.window == "measure":
+            last_ns = event.ended_ns if isinstance(event, SessionRecord) else event.begun_ns
+            first, last = self.stages_ns.get(event.stage, (event.begun_ns, last_ns))
+            self.stages_ns[event.stage] = min(first, event.begun_ns), max(last, last_ns)
 
     def add_tick(self, tick: Tick) -> None:
         """Users are the most of any second, of all workers' seconds one by one."""
@@ -213,6 +223,19 @@ def _responses(responses: Responses, stats: Sequence[str]) -> dict[str, dict[str
             if (population := responses.of(channel, metric)).applies or METRICS[metric].start not in ANNOTATED
         }
         for channel in responses.channels
+    }
+
+
+def _stage(stage: str, judge: Judge, facts: _Facts) -> dict[str, Any]:
+    """Its level by the plan, its time from the run's first start, and what came of its sessions."""
+    first_ns, last_ns = facts.stages_ns[stage]
+    zero_ns = (facts.span_ns or (first_ns, last_ns))[0]
+    return {
+        "plan": facts.planned.get(stage),
+        "from_s": (first_ns - zero_ns) / 1e9,
+        "to_s": (last_ns - zero_ns) / 1e9,
+        "sessions": judge.tally(stage).totals(),
+        "response": _responses(judge.responses(stage), SHORT),
     }
 
 

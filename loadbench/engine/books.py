@@ -7,7 +7,7 @@ from loadbench.engine.drive import Driver
 from loadbench.engine.health import Collections, Heart, Usage, fold
 from loadbench.engine.pacer import Wheel
 from loadbench.engine.pipe import Start
-from loadbench.engine.workload import Window
+from loadbench.engine.workload import Schedule
 from loadbench.readings.machine import Readings
 from loadbench.results.tick import Tick
 from loadbench.session.machine import MESSAGE_KINDS
@@ -48,9 +48,8 @@ class Books:
         self._past.update(driver.messages)
         self._past_blocked_ns += driver.blocked_ns
 
-    def tick(self, window: Window, users_target: int, more: dict[str, float]) -> Tick:
-        """All since the last one. `more` goes beside the machine's readings."""
-        now = self._clock()
+    def tick(self, now: int, schedule: Schedule, more: dict[str, float]) -> Tick:
+        """All since the last one. `schedule` knows what is meant to be; `more` goes beside the machine's readings."""
         span_ns, self._since_ns = max(0, now - self._since_ns), now
         started, self._told_started = self.started - self._told_started, self.started
         media_bytes, self._told_bytes = self._wheel.media_bytes - self._told_bytes, self._wheel.media_bytes
@@ -67,9 +66,9 @@ class Books:
             at_ns=now,
             span_ns=span_ns,
             active=len(self.active),
-            users_target=users_target,
-            stage=self._start.workload.stage,
-            window=window,
+            users_target=schedule.users_target(now),
+            stage=schedule.stage(now),
+            window=schedule.window(now),
             started=started,
             ended=outcomes,
             chunks={self._kind: len(late_ns)} if late_ns else {},

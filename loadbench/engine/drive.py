@@ -26,10 +26,19 @@ MESSAGE_CHARACTERS: Final = 64 * 1024
 
 
 class Driver:
-    """A session from its dial to its record, which `emit` gets; then `over` is told its outcome, once."""
+    """A session from its dial to its record, which `emit` gets; then `over` is told its outcome, once.
 
-    def __init__(self, rig: Rig, role: Role, over: Callable[["Driver", str], None]) -> None:
-        self._rig, self._over = rig, over
+    `answered`, if any, is called before that, when the session has all that it waited for.
+    """
+
+    def __init__(
+        self,
+        rig: Rig,
+        role: Role,
+        over: Callable[["Driver", str], None],
+        answered: Callable[["Driver"], None] | None = None,
+    ) -> None:
+        self._rig, self._over, self._answered = rig, over, answered
         self.role = role
         self._begun_ns = rig.clock()
         self._fields = rig.addresses.fields(role.id, role.parts[0][0].fields)
@@ -63,7 +72,7 @@ class Driver:
                 id=role.id,
                 worker=rig.start.worker,
                 user=role.slot.user,
-                stage=rig.start.workload.stage,
+                stage=role.slot.stage,
                 window=role.slot.window,
                 planned_ns=role.slot.planned_ns,
                 begun_ns=self._begun_ns,
@@ -170,6 +179,9 @@ class Driver:
                     self._do(action)
         finally:
             self._acting = False
+        if self._answered is not None and self._talk.outcome == "ok":
+            tell, self._answered = self._answered, None
+            tell(self)
         self._arm()
 
     def _do(self, action: Action) -> None:
@@ -288,7 +300,7 @@ class Driver:
         record = self._talk.record(
             worker=self._rig.start.worker,
             user=role.slot.user,
-            stage=self._rig.start.workload.stage,
+            stage=role.slot.stage,
             window=role.slot.window,
             begun_ns=self._begun_ns,
         )
@@ -300,7 +312,7 @@ class Driver:
             id=role.id,
             worker=self._rig.start.worker,
             user=role.slot.user,
-            stage=self._rig.start.workload.stage,
+            stage=role.slot.stage,
             window=role.slot.window,
             planned_ns=role.slot.planned_ns,
             begun_ns=self._begun_ns,

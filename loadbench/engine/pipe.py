@@ -28,26 +28,35 @@ class ClipEntry(msgspec.Struct, kw_only=True):
     fields: dict[str, str] = {}
 
 
-class Workload(msgspec.Struct, kw_only=True):
-    """When sessions start. Spans in seconds. `sessions` is the total over the run, `rate` sessions a second.
-
-    `external`: none but those that `Begin` asks for. `failure_pause_s`: a closed user whose session failed waits at
-    least so long, since a service that refuses at once would else be stormed.
+class Stage(msgspec.Struct, kw_only=True, frozen=True):
+    """A stretch of a workload: `level` (users at once, or sessions a second) is reached evenly within `ramp_s` of its
+    beginning, and then holds for the rest of `seconds`. Without `seconds` it has no end of its own.
     """
 
-    model: Literal["closed", "constant", "poisson", "external"]
-    users: int = 1
-    rate: float = 0.0
-    sessions: int | None = None
-    duration_s: float | None = None
+    name: str = "main"
+    level: float = 1.0
+    seconds: float | None = None
     ramp_s: float = 0.0
+
+
+class Workload(msgspec.Struct, kw_only=True):
+    """When sessions start. Spans in seconds. `sessions` is the total over the run; stages follow each other.
+
+    `closed`: the level is users, each with one session at a time. `dialogue`: two parties take turns, a session a turn,
+    and the level is dialogues. `constant` and `poisson`: sessions arrive, and the level is their rate. `external`: none
+    but those that `Begin` asks for. `failure_pause_s`: a closed user whose session failed waits at least so long, since
+    a service that refuses at once would else be stormed.
+    """
+
+    model: Literal["closed", "dialogue", "constant", "poisson", "external"]
+    stages: list[Stage] = msgspec.field(default_factory=lambda: [Stage()])
+    sessions: int | None = None
     warmup_s: float = 0.0
     drain_s: float | None = None
     think_s: float = 0.0
     failure_pause_s: float = 1.0
     phase: Literal["spread", "random", "aligned"] = "spread"
     utterances: int = 1
-    stage: str = "main"
 
 
 class Start(msgspec.Struct, kw_only=True, tag="start", tag_field="type"):

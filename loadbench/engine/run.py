@@ -80,7 +80,7 @@ class Engine:
         )
         self._books = Books(start, profile.media.kind, self._rig.wheel, self._rig.heart, clock)
         self._schedule = workload.Schedule(start.workload, self._begin_ns, start.seed)
-        self._clips = workload.clips(len(self._reels), start.order, start.seed)
+        self._decks = workload.decks([reel.fields.get("speaker", "") for reel in self._reels], start.order, start.seed)
         self._starts = Reminder(self._agenda, self._guarded(self._start_due))
         self._next_tick_ns = self._begin_ns + SECOND_NS
         self._media_left_ns = None if start.budget_media_s is None else round(start.budget_media_s * 1e9)
@@ -121,13 +121,13 @@ class Engine:
         )
 
     def _begin(self) -> None:
-        work = self._start.workload
         self._books.begin(self._begin_ns)
         self._rig.heart.start()
         self._agenda.at(self._next_tick_ns, self._guarded(self._tick))
-        self._agenda.at(self._begin_ns + round(work.ramp_s * 1e9) + SETTLE_NS, self._guarded(self._settle))
-        if self._schedule.end_ns is not None and work.drain_s is not None:
-            self._cut_at(self._schedule.end_ns + round(work.drain_s * 1e9), "time_up")
+        self._agenda.at(self._schedule.ramped_ns + SETTLE_NS, self._guarded(self._settle))
+        drain_s = self._start.workload.drain_s
+        if self._schedule.end_ns is not None and drain_s is not None:
+            self._cut_at(self._schedule.end_ns + round(drain_s * 1e9), "time_up")
         self._start_due()
         self._look_for_the_end()
 
@@ -141,7 +141,8 @@ class Engine:
         self._starts.by(self._schedule.next_ns)
 
     def _start_one(self, slot: workload.Slot) -> None:
-        parts = [(self._reels[clip], attempt) for clip, attempt in islice(self._clips, self._start.workload.utterances)]
+        deck = self._decks[(slot.party or 0) % len(self._decks)]
+        parts = [(self._reels[clip], attempt) for clip, attempt in islice(deck, self._start.workload.utterances)]
         if self._media_left_ns is not None:
             self._media_left_ns -= sum(reel.media_ns for reel, _ in parts)
             if self._media_left_ns < 0:
@@ -158,7 +159,8 @@ class Engine:
             log_chunks=self._sampled(number, self._start.sample_chunks),
             log_messages=self._sampled(number, self._start.sample_messages),
         )
-        driver = Driver(self._rig, role, self._over)
+        answered = self._answered if slot.party is not None else None
+        driver = Driver(self._rig, role, self._over, answered)
         self._books.began(driver, max(0, self._clock() - slot.planned_ns))
         driver.begin()
 
@@ -167,6 +169,11 @@ class Engine:
         total = self._start.workload.sessions or 0
         stride = max(1, -(-total // size)) if size else 1
         return number % stride == 0 and number // stride < size
+
+    def _answered(self, driver: Driver) -> None:
+        """The other party of a dialogue may think of what to say while the connection is still closing."""
+        self._schedule.answered(driver.role.slot.user, self._clock())
+        self._starts.by(self._schedule.next_ns)
 
     def _over(self, driver: Driver, outcome: str) -> None:
         self._books.ended(driver, outcome)
@@ -182,8 +189,7 @@ class Engine:
 
     def _emit_tick(self) -> None:
         now = self._clock()
-        window, users = self._schedule.window(now), self._schedule.users_target(now)
-        self._emit(self._books.tick(window, users, self._levels()))
+        self._emit(self._books.tick(now, self._schedule, self._levels()))
 
     # ---- the end
 

@@ -54,6 +54,7 @@ def render(
         lateness_figures=LATENESS_FIGURES,
         figures=_figures(bundle, summary, spoken),
         channels=_channels(scores, rows),
+        stages=sorted(summary["stages"].items(), key=lambda item: float(item[1]["from_s"])),
         sessions=list(_sessions(bundle, spoken)),
         facts=_facts(bundle.header),
         plan=_lines(json.dumps(bundle.header.plan, indent=2, ensure_ascii=False, sort_keys=True)),

@@ -17,6 +17,7 @@ def render(summary: dict[str, Any], scores: dict[str, Any]) -> str:
         _verdict(summary),
         _sessions(summary),
         _response(summary),
+        _stages(summary),
         _objectives(summary),
         _accuracy(scores),
         [f"warning  {visible(text)}" for text in _warnings(summary)],
@@ -67,6 +68,20 @@ def _response(summary: dict[str, Any]) -> list[str]:
         if any("~" in cell for row in rows for cell in row[1:])
         else lines
     )
+
+
+def _stages(summary: dict[str, Any]) -> list[str]:
+    """A line a stage, where there are several: its level, its time, and the headline of all that were started."""
+    headline, usable = summary["headline"], summary["verdict"]["state"] != "INVALID"
+    rows: list[Sequence[str]] = [("stage", "level", "from s", "to s", "started", "completed", "p50", "p95")]
+    for name, part in sorted(summary["stages"].items(), key=lambda item: float(item[1]["from_s"])):
+        found = part["response"].get(headline["channel"], {}).get(headline["metric"])
+        times = ["n/a", "n/a"] if found is None else [_value(found["started"][stat], usable) for stat in ("p50", "p95")]
+        counts, plan = part["sessions"], part["plan"] or {}
+        level = "-" if plan.get("level") is None else f"{plan['level']:g}"
+        span = f"{part['from_s']:.1f}", f"{part['to_s']:.1f}"
+        rows.append((name, level, *span, str(counts["started"]), _percent(counts["completed_share"]), *times))
+    return _table(rows) if len(rows) > 2 else []  # one stage is the run itself
 
 
 def _populations(metric: str, found: dict[str, Any], usable: bool) -> list[Sequence[str]]:

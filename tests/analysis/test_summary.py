@@ -22,7 +22,9 @@ def bundle(folder: Path, *events, done: bool = True, in_flight: tuple[str, ...] 
         writer.append("sessions", started(name))
     for event in events:
         if isinstance(event, SessionRecord):
-            writer.append("sessions", started(event.id, window=event.window, stage=event.stage))
+            writer.append(
+                "sessions", started(event.id, window=event.window, stage=event.stage, begun_ns=event.begun_ns)
+            )
         stem = "messages" if isinstance(event, Message) else "sessions" if isinstance(event, SessionRecord) else "ticks"
         writer.append(stem, event)
     writer.flush()
@@ -62,7 +64,9 @@ def test_the_published_keys_are_there(tmp_path: Path) -> None:
     assert [item["name"] for item in found["slo"]] == ["completed.min_share", "wer.max"]
     assert [item["met"] for item in found["slo"]] == [False, False]
     assert found["users"] == {"target_max": 10, "active_max": 2}
-    assert found["stages"]["low"]["transcript"]["final_from_source_end"]["finished"]["p95"]["value_s"] == 0.4
+    assert (
+        found["stages"]["low"]["response"]["transcript"]["final_from_source_end"]["finished"]["p95"]["value_s"] == 0.4
+    )
     assert found["clips"]["a"]["n"] == 10
     assert found["clips"]["a"]["response"]["transcript"]["final_from_source_end"]["finished"]["p50"]["value_s"] == 0.4
     assert found["causes"]["lost"]["side"] == "target"
@@ -171,3 +175,23 @@ def test_pushing_back_is_kept_apart_from_lateness(tmp_path: Path) -> None:
     found = summarise(bundle(tmp_path, answered("s", 0.2, lateness=late), tick()))["lateness"]
     assert found["tester"]["chunk_max_ms"] == 3.0
     assert found["blocked"] == {"sessions": 1, "sum_s": 1.5, "unsent_max_bytes": 70_000}
+
+
+def test_a_stage_reaches_from_its_first_start_to_its_last_end_and_has_its_own_books(tmp_path: Path) -> None:
+    plan = {"low": {"level": 2.0, "seconds": 5.0, "ramp_s": 0.0}}
+    found = summarise(
+        bundle(
+            tmp_path,
+            answered("w", 0.2, stage="low", window="warmup", begun_ns=at(-4.5)),  # stretches the run, not the stage
+            answered("a", 0.2, stage="low"),
+            answered("b", 6.9, stage="low", begun_ns=at(2.5)),  # ends at 8 s, long after the five of its plan
+            answered("c", 4.9, stage="high", begun_ns=at(5.5)),
+            effective={"stages": plan},
+        )
+    )["stages"]
+    assert {name: (part["from_s"], part["to_s"]) for name, part in found.items()} == {
+        "low": (4.0, 12.5),
+        "high": (10.0, 10.5),
+    }
+    assert [found[name]["plan"] for name in ("low", "high")] == [plan["low"], None]
+    assert [found[name]["sessions"]["started"] for name in ("low", "high")] == [2, 1]

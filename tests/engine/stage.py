@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from loadbench.engine.alarm import LoopAlarm
-from loadbench.engine.pipe import ClipEntry, Outbound, Start, Workload
+from loadbench.engine.pipe import ClipEntry, Outbound, Stage, Start, Workload
 from loadbench.engine.prepare import wire_plans
 from loadbench.engine.run import Engine
 from loadbench.media.plan import ChunkPlan
@@ -61,6 +61,14 @@ def clip(folder: Path, profile: Profile, *, media_ms: float, chunk_ms: float, na
     out = folder / f"wire-{name}"
     place, joined = wire_plans(profile, {name: folder / f"raw-{name}"}, memory.transport, out, bytes)[name]
     return ClipEntry(id=name, wire=str(place), joined=joined, fields={"id": name, "source_lang": "en"})
+
+
+def workload(
+    *, users: float = 1, rate: float | None = None, duration_s: float | None = None, ramp_s: float = 0.0, **more: Any
+) -> Workload:
+    """A workload of one stage."""
+    only = Stage(level=users if rate is None else rate, seconds=duration_s, ramp_s=ramp_s)
+    return Workload(stages=[only], **more)
 
 
 def plan(clips: Sequence[ClipEntry], profile: Profile, workload: Workload, **more: Any) -> Start:

@@ -8,17 +8,16 @@ from typing import Any
 
 import pytest
 
-from loadbench.engine.pipe import Workload
 from loadbench.results.record import Message, SessionRecord
 from loadbench.results.tick import Tick
 from loadbench.session import load
 from loadbench.session.wire import Cause
 from loadbench.transports import memory
 from tests.engine import stage
-from tests.engine.stage import EOF, MS, S, answering, media_of, now_ns, play
+from tests.engine.stage import EOF, MS, S, answering, media_of, now_ns, play, workload
 
 pytestmark = pytest.mark.looptime
-ONE = Workload(model="closed", users=1, sessions=1)
+ONE = workload(model="closed", users=1, sessions=1)
 
 SIGNS = """
 schema_version: 1
@@ -71,7 +70,7 @@ async def test_messages_with_something_of_the_sessions_own_are_made_around_the_s
     seen: list[list[dict[str, Any]]] = []
     profile = load.load_text(SIGNS, "signs.yaml")
     more = {"secrets": {"token": "tok-secret"}, "url": "memory://asr/{param.model}?a=1"}
-    work = Workload(model="closed", users=2, sessions=2, ramp_s=1.0)
+    work = workload(model="closed", users=2, sessions=2, ramp_s=1.0)
     heard, served = await play(tmp_path, signing(seen), work, profile=profile, chunk_ms=40, media_ms=120, **more)
     assert heard.outcomes == {"ok": 2}
     for number, (mine, record) in enumerate(zip(seen, heard.records.values(), strict=True), 1):
@@ -190,7 +189,7 @@ async def test_a_connection_that_breaks_in_mid_media_stops_the_media(tmp_path: P
 async def test_one_session_may_carry_several_clips_each_on_its_own_media_clock(tmp_path: Path) -> None:
     seen: list[list[dict[str, Any]]] = []
     profile = load.load_text(SIGNS, "signs.yaml")
-    work = Workload(model="closed", users=1, sessions=1, utterances=3)
+    work = workload(model="closed", users=1, sessions=1, utterances=3)
     heard, _ = await play(tmp_path, signing(seen), work, profile=profile, secrets={"token": "tok-secret"})
     record: SessionRecord = heard.records["w-s0"]
     assert [utterance.outcome for utterance in record.utterances] == ["ok"] * 3

@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 
 from loadbench.engine.host import EngineProcess
-from loadbench.engine.pipe import ClipEntry, Finished, Outbound, Ready, Start, Stop, Workload
+from loadbench.engine.pipe import ClipEntry, Finished, Outbound, Ready, Start, Stop
 from loadbench.engine.prepare import wire_plans
 from loadbench.media.plan import ChunkPlan
 from loadbench.results.record import ChunkTimes, SessionRecord, Started
 from loadbench.results.tick import Tick
 from loadbench.session.load import load_profile
 from loadbench.transports import load
+from tests.engine import stage
 from tests.engine.stage import MS, Heard
 from tests.independent_stub import Stub
 
@@ -39,7 +40,7 @@ def asked(folder: Path, url: str, media_ms: int = 2000, **workload: Any) -> Star
         profile=profile.model_dump(mode="json", exclude_unset=True),
         url=url,
         clips=[ClipEntry(id="a", wire=str(place), joined=joined)],
-        workload=Workload(model="closed", **workload),
+        workload=stage.workload(model="closed", **workload),
     )
 
 

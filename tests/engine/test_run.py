@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 
-from loadbench.engine.pipe import Begin, Finished, Ready, Stop, Workload
+from loadbench.engine.pipe import Begin, Finished, Ready, Stage, Stop, Workload
 from loadbench.engine.run import Engine
 from loadbench.results.record import ChunkTimes, Message, Started
 from loadbench.results.tick import Tick
+from loadbench.session.load import load_profile
+from loadbench.session.profile import Profile
 from loadbench.transports import memory
 from tests.engine import stage
-from tests.engine.stage import EOF, MS, Heard, S, answering, final_ns, media_of, now_ns, play
+from tests.engine.stage import EOF, MS, Heard, S, answering, final_ns, media_of, now_ns, play, workload
 
 pytestmark = pytest.mark.looptime
 
@@ -21,7 +23,7 @@ pytestmark = pytest.mark.looptime
 async def test_real_time_is_kept_to_the_slot_and_the_end_mark_comes_at_the_end_of_the_media(
     tmp_path: Path, users: int, media_ms: float
 ) -> None:
-    work = Workload(model="closed", users=users, sessions=users)
+    work = workload(model="closed", users=users, sessions=users)
     heard, served = await play(tmp_path, answering(0.0), work, media_ms=media_ms, chunk_ms=20)
     zeros = sorted(record.utterances[0].media_zero_ns or 0 for record in heard.records.values())
     assert len(served.peers) == users
@@ -39,12 +41,12 @@ async def test_real_time_is_kept_to_the_slot_and_the_end_mark_comes_at_the_end_o
 
 
 async def test_sessions_that_start_together_spread_their_chunks_over_the_interval(tmp_path: Path) -> None:
-    work = Workload(model="closed", users=20, sessions=20)
+    work = workload(model="closed", users=20, sessions=20)
     _, served = await play(tmp_path, answering(0.1), work, chunk_ms=20)
     load = Counter(at // MS % 20 for peer in served.peers for at, _ in media_of(peer))
     assert len(load) >= 15, "of 20 slots"
     assert max(load.values()) <= 2 * 50
-    work = Workload(model="closed", users=20, sessions=20, phase="aligned")
+    work = workload(model="closed", users=20, sessions=20, phase="aligned")
     _, served = await play(tmp_path, answering(0.1), work, chunk_ms=20)
     assert len({at // MS % 20 for peer in served.peers for at, _ in media_of(peer)}) == 1
 
@@ -62,7 +64,7 @@ async def test_a_service_that_stands_still_is_seen_by_every_session_that_was_pla
                 peer.send('{"text": "red boat"}')
                 peer.close(1000)
 
-    work = Workload(model="constant", rate=10.0, sessions=200)
+    work = workload(model="constant", rate=10.0, sessions=200)
     heard, _ = await play(tmp_path, script, work, media_ms=200, chunk_ms=200, media_start="on_plan")
     assert heard.outcomes == {"ok": 200}
     assert max(record.lateness.start_ns for record in heard.records.values()) < 50 * MS
@@ -83,7 +85,7 @@ async def test_when_time_is_up_unfinished_sessions_are_cut_and_counted_or_waited
     async def script(peer: memory.Peer) -> None:
         await answering(8.0 if next(number) in (2, 5, 8) else 0.2)(peer)
 
-    work = Workload(model="closed", users=10, duration_s=5.0, drain_s=drain_s, think_s=60.0)
+    work = workload(model="closed", users=10, duration_s=5.0, drain_s=drain_s, think_s=60.0)
     heard, _ = await play(tmp_path, script, work)
     assert heard.outcomes == outcomes
     assert heard.of(Finished)[0].reason == reason
@@ -104,7 +106,7 @@ async def test_a_bad_message_costs_its_own_session_and_every_started_one_is_in_t
             peer.send('{"alternatives": []}')
         await answering(0.2)(peer)
 
-    heard, _ = await play(tmp_path, script, Workload(model="closed", users=50, sessions=50))
+    heard, _ = await play(tmp_path, script, workload(model="closed", users=50, sessions=50))
     assert heard.outcomes == {"ok": 42, "parse_error": 5, "profile_error": 3}
     assert len(heard.of(Started)) == 50
     for record in heard.records.values():
@@ -128,7 +130,7 @@ class Faulty(memory.MemoryTransport):
 
 
 async def test_a_fault_of_our_own_ends_its_session_as_internal_and_no_other(tmp_path: Path) -> None:
-    work = Workload(model="closed", users=3, sessions=9)
+    work = workload(model="closed", users=3, sessions=9)
     heard, _ = await play(tmp_path, answering(0.2), work, transport=Faulty())
     assert heard.outcomes == {"internal": 3, "ok": 6}
     assert {record.cause for record in heard.records.values()} == {"", "RuntimeError: out of cheese"}
@@ -144,7 +146,7 @@ async def test_there_is_one_tick_a_second_and_their_sums_are_the_totals(tmp_path
                 peer.send('{"text": "red boat"}')
                 peer.close(1000)
 
-    work = Workload(model="closed", users=4, sessions=10, warmup_s=0.5, ramp_s=0.4)
+    work = workload(model="closed", users=4, sessions=10, warmup_s=0.5, ramp_s=0.4)
     heard, _ = await play(tmp_path, script, work)
     ticks, records = heard.of(Tick), heard.records.values()
     assert [tick.seq for tick in ticks] == list(range(len(ticks)))
@@ -165,7 +167,7 @@ async def test_there_is_one_tick_a_second_and_their_sums_are_the_totals(tmp_path
 
 
 async def test_a_closed_user_speaks_again_when_the_last_session_is_over(tmp_path: Path) -> None:
-    work = Workload(model="closed", users=1, sessions=3, think_s=0.5)
+    work = workload(model="closed", users=1, sessions=3, think_s=0.5)
     heard, _ = await play(tmp_path, answering(0.2), work)
     records = list(heard.records.values())
     assert [record.id for record in records] == ["w-s0", "w-s1", "w-s2"]
@@ -175,8 +177,35 @@ async def test_a_closed_user_speaks_again_when_the_last_session_is_over(tmp_path
     assert [record.utterances[0].attempt for record in records] == [0, 1, 2]
 
 
+async def test_the_next_turn_of_a_dialogue_waits_for_the_final_and_a_thought(tmp_path: Path) -> None:
+    end = [{"send_text": EOF}, {"done": {"on": ["first_final"]}}]
+    profile = Profile.model_validate(load_profile("vosk").model_dump(mode="json", exclude_unset=True) | {"end": end})
+    work = workload(model="dialogue", users=2, sessions=6, think_s=0.5)
+    heard, _ = await play(tmp_path, answering(0.2), work, profile=profile)
+    assert heard.outcomes == {"ok": 6}
+    for user in (0, 1):
+        turns = [record for record in heard.records.values() if record.user == user]
+        assert len(turns) == 3
+        for before, after in pairwise(sorted(turns, key=lambda record: record.planned_ns)):
+            assert after.planned_ns - final_ns(before) == pytest.approx(0.5 * S, abs=2 * MS)
+
+
+async def test_stages_follow_each_other_and_each_session_bears_the_name_of_its_own(tmp_path: Path) -> None:
+    stages = [Stage(name="low", level=1, seconds=4), Stage(name="high", level=3, seconds=4, ramp_s=1)]
+    heard, _ = await play(tmp_path, answering(0.2), Workload(model="closed", stages=stages))
+    records = heard.records.values()
+    assert {record.stage for record in records if record.planned_ns < records_begin(heard) + 4 * S} == {"low"}
+    assert {record.stage for record in records if record.planned_ns >= records_begin(heard) + 4 * S} == {"high"}
+    assert max(tick.active for tick in heard.of(Tick) if tick.stage == "low") == 1
+    assert max(tick.active for tick in heard.of(Tick)) == 3
+
+
+def records_begin(heard: Heard) -> int:
+    return heard.of(Ready)[0].begin_ns
+
+
 async def test_media_on_plan_begins_at_the_planned_start_and_what_is_overdue_is_not_called_late(tmp_path: Path) -> None:
-    work = Workload(model="constant", rate=2.0, sessions=3)
+    work = workload(model="constant", rate=2.0, sessions=3)
     heard, served = await play(tmp_path, answering(0.2), work, media_start="on_plan", connect_s=0.7)
     for record, peer in zip(heard.records.values(), served.peers, strict=True):
         assert record.utterances[0].media_zero_ns == record.planned_ns
@@ -190,7 +219,7 @@ async def test_stop_lets_sessions_drain_then_cuts_them_and_starts_no_more(tmp_pa
         await asyncio.sleep(2.0)
         engine.take(Stop(drain_s=0.5))
 
-    work = Workload(model="closed", users=4, ramp_s=4.0, duration_s=100.0)
+    work = workload(model="closed", users=4, ramp_s=4.0, duration_s=100.0)
     heard, _ = await play(tmp_path, answering(0.6), work, during=during)
     assert heard.outcomes == {"interrupted": 2, "ok": 1}
     assert heard.of(Finished)[0].reason == "interrupted"
@@ -205,20 +234,20 @@ async def test_the_door_may_place_the_starts_itself(tmp_path: Path) -> None:
         await asyncio.sleep(3)
         engine.take(Stop(drain_s=0))
 
-    heard, served = await play(tmp_path, answering(0.2), Workload(model="external"), during=during)
+    heard, served = await play(tmp_path, answering(0.2), workload(model="external"), during=during)
     assert list(heard.records) == ["mine-1", "mine-2"]
     assert [dict(peer.address.headers)["x-loadbench-session"] for peer in served.peers] == ["mine-1", "mine-2"]
 
 
 async def test_no_session_starts_whose_media_would_go_over_the_budget(tmp_path: Path) -> None:
-    work = Workload(model="closed", users=2, duration_s=100.0)
+    work = workload(model="closed", users=2, duration_s=100.0)
     heard, _ = await play(tmp_path, answering(0.2), work, budget_media_s=5.5)
     assert heard.outcomes == {"ok": 5}
     assert heard.of(Finished)[0].reason == "budget"
 
 
 async def test_chunk_times_and_raw_messages_are_kept_of_a_sample(tmp_path: Path) -> None:
-    work = Workload(model="closed", users=6, sessions=6)
+    work = workload(model="closed", users=6, sessions=6)
     heard, _ = await play(tmp_path, answering(0.2), work, sample_chunks=3, sample_messages=2)
     assert sorted(times.session for times in heard.of(ChunkTimes)) == ["w-s0", "w-s2", "w-s4"]
     times = heard.of(ChunkTimes)[0]
@@ -239,7 +268,7 @@ async def test_a_loop_that_a_hook_blocks_makes_the_chunks_late_and_taints_the_se
 
     profile = stage.load_profile("vosk")
     entry = stage.clip(tmp_path, profile, media_ms=3000, chunk_ms=200)
-    start = stage.plan([entry], profile, Workload(model="closed", users=5, sessions=5))
+    start = stage.plan([entry], profile, workload(model="closed", users=5, sessions=5))
     with memory.serve("asr", answering(0.1)):
         await Engine(
             start,
@@ -267,7 +296,7 @@ async def test_what_cannot_be_carried_out_is_said_before_anything_is_contacted(
     tmp_path: Path, more: dict[str, Any], expected: str
 ) -> None:
     profile = stage.load_profile("vosk")
-    start = stage.plan([stage.clip(tmp_path, profile, media_ms=100, chunk_ms=20)], profile, Workload(model="closed"))
+    start = stage.plan([stage.clip(tmp_path, profile, media_ms=100, chunk_ms=20)], profile, workload(model="closed"))
     for name, value in more.items():
         setattr(start, name, value)
     with pytest.raises(ValueError, match=expected.replace("{", r"\{")):

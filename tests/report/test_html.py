@@ -126,6 +126,13 @@ def test_completion_stands_beside_the_percentiles_of_both_populations(write: Wri
     assert "9 finished" in text
 
 
+def test_stages_have_their_time_their_books_and_their_percentiles(write: Write) -> None:
+    records = [session(number, stage="low") for number in range(4)] + [session(4, "no_final", stage="high")]
+    text = " ".join(" ".join(data for _, data in Page(page_of(write(records))).texts).split())
+    assert "low - 0.0 3.8 4 4 0 0 100.0 %" in text
+    assert "high - 0.4 8.4 1 0 1 0 0.0 % never never" in text
+
+
 def test_a_page_of_60_sessions_with_40_partials_each_is_below_300_kb(write: Write) -> None:
     records = []
     for number in range(60):

@@ -63,3 +63,14 @@ def test_what_a_service_says_cannot_steer_the_terminal(write: Write) -> None:
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert "‹U+001B›[2Jgone‹U+202E›‹U+000A›" in text
+
+
+def test_stages_stand_in_a_table_of_their_own_where_there_are_several(write: Write) -> None:
+    records = [session(number, stage="low") for number in range(4)] + [session(4, "no_final", stage="high")]
+    text = text_of(write, records)
+    assert row(text, "low") == ["low", "-", "0.0", "3.8", "4", "100.0", "%", "0.500~", "0.500~"]
+    assert row(text, "high") == ["high", "-", "0.4", "8.4", "1", "0.0", "%", "never", "never"]
+
+
+def test_a_run_of_one_stage_has_no_table_of_stages(write: Write) -> None:
+    assert "stage" not in text_of(write, [session(number) for number in range(4)])
