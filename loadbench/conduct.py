@@ -103,7 +103,9 @@ async def _with_canary(prepared: Prepared, stack: contextlib.AsyncExitStack, vie
         told["canary"] = {"users": 0, "why": why}
         view.note(f"canary   none, so the tester's own share is not known: {why}")
         return prepared.start
-    params = {name: "canary" if plans.SECRET_NAME.search(name) else text for name, text in prepared.start.params.items()}
+    params = {
+        name: "canary" if plans.SECRET_NAME.search(name) else text for name, text in prepared.start.params.items()
+    }
     canary = pipe.Canary(url=found.url, users=asked.canary.users, params=params)
     return msgspec.structs.replace(prepared.start, canary=canary)
 

@@ -1,8 +1,8 @@
 """The messages between a door and an engine, and nothing else passes between them.
 
 In: `Start`, `Begin`, `Stop`. Out: `Ready`, one `Tick` a second, `Started`, `SessionRecord`, `ChunkTimes`, `Message`,
-`CanaryRecord`, `Finished`. On a socket each message is msgpack behind a four-byte big-endian length. Either side sees the other's death
-as the end of the stream.
+`CanaryRecord`, `Finished`. On a socket each message is msgpack behind a four-byte big-endian length. Either side sees
+the other's death as the end of the stream.
 """
 
 from typing import Any, Literal

@@ -1,8 +1,8 @@
 """A service of our own in a process of its own, which answers at once: for the canary, and for the doctor.
 
-`python -m loadbench.simulator.responder PROFILE` says on its first line where it listens, on loopback and nowhere else,
-or what stands in its way. It ends when its standard input does, and so with its parent, however that one ends. It leaves
-Ctrl-C to the parent, which shares its terminal.
+`python -m loadbench.simulator.responder PROFILE` says on its first line where it listens, on loopback and nowhere
+else, or what stands in its way. It ends when its standard input does, and so with its parent, however that one ends. It
+leaves Ctrl-C to the parent, which shares its terminal.
 """
 
 import asyncio
