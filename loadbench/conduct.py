@@ -20,7 +20,7 @@ from loadbench import plan as plans
 from loadbench.analysis.judge import Judge
 from loadbench.analysis.response import responses
 from loadbench.engine import host, pipe
-from loadbench.prepared import Prepared
+from loadbench.prepared import Prepared, public_params
 from loadbench.report.derive import derive
 from loadbench.results.bundle import BundleWriter
 from loadbench.results.outcome import ending
@@ -103,10 +103,7 @@ async def _with_canary(prepared: Prepared, stack: contextlib.AsyncExitStack, vie
         told["canary"] = {"users": 0, "why": why}
         view.note(f"canary   none, so the tester's own share is not known: {why}")
         return prepared.start
-    params = {
-        name: "canary" if plans.SECRET_NAME.search(name) else text for name, text in prepared.start.params.items()
-    }
-    canary = pipe.Canary(url=found.url, users=asked.canary.users, params=params)
+    canary = pipe.Canary(url=found.url, users=asked.canary.users, params=public_params(prepared.start))
     return msgspec.structs.replace(prepared.start, canary=canary)
 
 

@@ -44,7 +44,7 @@ class Aviary:
         window: Callable[[int], Window],
         note: Callable[[Exception], None],
     ) -> None:
-        start = _start(canary, rig.start)
+        start = elsewhere(rig.start, canary.url, canary.params)
         self._emit = rig.emit
         addresses = Addresses(start, rig.profile)
         self._rig = replace(rig, start=start, addresses=addresses, emit=self._heard, ledger=Ledger())
@@ -100,13 +100,13 @@ class Aviary:
             self._emit(_record(event, self._rig.profile.headline, reel.due_ns[0]))
 
 
-def _start(canary: Canary, start: Start) -> Start:
-    """The run's, to another address, with nothing that was meant for the target's eyes only."""
+def elsewhere(start: Start, url: str, params: dict[str, str]) -> Start:
+    """The same, to a responder of ours at `url`, with nothing that was meant for the target's eyes only."""
     return msgspec.structs.replace(
         start,
-        url=canary.url,
+        url=url,
         headers=[],
-        params=canary.params,
+        params=params,
         secrets=dict.fromkeys(start.secrets, PLACEHOLDER),
         identify=False,
         tls={},
