@@ -234,6 +234,34 @@ def profile_check(file: Annotated[str, typer.Argument(help="a profile file, or a
 
 
 @app.command()
+def doctor(
+    plan: Annotated[Path | None, typer.Argument(metavar="[PLAN.toml]", help="the plan; flags override it")] = None,
+    url: Annotated[Text, typer.Option(help="the service, for instance ws://127.0.0.1:2700")] = None,
+    profile: Annotated[Text, typer.Option(help="how it speaks: a shipped name or a file")] = None,
+    corpus: Annotated[Text, typer.Option(help="a manifest, or a folder with one")] = None,
+    users: Annotated[int | None, typer.Option(help="sessions at once; without a plan 50")] = None,
+    rate: Annotated[float | None, typer.Option(help="sessions a second (open workload)")] = None,
+    header: Annotated[list[str] | None, typer.Option(help='"Name: value", may be repeated')] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="any other setting: limits.final_s=10")] = None,
+    no_contact: Annotated[bool, typer.Option("--no-contact", help="leave the target alone, its name as well")] = False,
+    allow_exec: Annotated[bool, typer.Option("--allow-exec", help="let the plan run commands (cmd: secrets)")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print the findings as JSON")] = False,
+) -> None:
+    """Say whether this machine is fit to test so many users: exit code 0 where it is, 1 where not.
+
+    The target, if there is a plan, is connected to and left (TCP only); all else stays on this machine.
+    """
+    from loadbench.doctor import door
+
+    flags = {"target.url": url, "target.profile": profile, "corpus.path": corpus}
+    chosen = {key: value for key, value in flags.items() if value is not None}
+    chosen |= _headers(header or []) | _settings(set_ or [])
+    read = plans.read(plan, chosen) if plan is not None or chosen else None
+    asked = door.Asked(plan=read, users=users, rate=rate, contact=not no_contact, allow_exec=allow_exec)
+    sys.exit(door.doctor(asked, as_json=as_json))
+
+
+@app.command()
 def demo(
     out: Annotated[Path, typer.Option("--out", help="folder for the bundles")] = Path("runs/demo"),
 ) -> None:

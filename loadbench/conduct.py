@@ -14,17 +14,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from loadbench import plan as plans
 from loadbench.analysis.judge import Judge
 from loadbench.analysis.response import responses
 from loadbench.engine import host, pipe
-from loadbench.prepared import Prepared
+from loadbench.prepared import Prepared, public_params
 from loadbench.report.derive import derive
 from loadbench.results.bundle import BundleWriter
 from loadbench.results.outcome import ending
 from loadbench.results.record import SessionRecord, Started
 from loadbench.results.run import Done
 from loadbench.results.tick import Tick
+from loadbench.simulator import responder
 from loadbench.watch.exporter import Exporter
 from loadbench.watch.terminal import View
 from loadbench.watch.writer import Writer
@@ -59,15 +62,16 @@ async def perform(prepared: Prepared, folder: Path, view: View) -> Result:
         kinds=(prepared.profile.media.kind,),
         session_limit_s=_longest_s(prepared),
     )
-    writer = Writer(BundleWriter(folder, header, prepared.masks))
-    for note in header.corpus["notes"]:
-        view.note(f"media    {note}")
     async with contextlib.AsyncExitStack() as stack:
+        start = await _with_canary(prepared, stack, view)
+        writer = Writer(BundleWriter(folder, header, prepared.masks))
+        for note in header.corpus["notes"]:
+            view.note(f"media    {note}")
         if metrics.enabled:
             address = await stack.enter_async_context(exporter.serving(metrics.host, metrics.port))
             view.note(f"metrics  {address}")
         engine = host.EngineProcess()
-        await engine.start(prepared.start)
+        await engine.start(start)
         stack.push_async_callback(engine.close)
         interrupts = stack.enter_context(_interrupts(engine, writer, view))
         reason = await _watch(prepared, engine, judge, exporter, writer, view)
@@ -81,6 +85,26 @@ async def perform(prepared: Prepared, folder: Path, view: View) -> Result:
         if metrics.enabled and metrics.linger_s and reason != "interrupted":
             await asyncio.sleep(metrics.linger_s)
     return result
+
+
+async def _with_canary(prepared: Prepared, stack: contextlib.AsyncExitStack, view: View) -> pipe.Start:
+    """The start with a canary, whose responder lives as long as `stack`; without one where there can be none.
+
+    What came of it goes into the header, which is written after this.
+    """
+    asked, told = prepared.plan, prepared.header.effective
+    told["canary"] = {"users": asked.canary.users}
+    if not asked.canary.users:
+        return prepared.start
+    try:
+        found = await stack.enter_async_context(responder.responding(asked.target.profile))
+    except responder.ResponderError as error:
+        why = prepared.masks.mask(str(error))
+        told["canary"] = {"users": 0, "why": why}
+        view.note(f"canary   none, so the tester's own share is not known: {why}")
+        return prepared.start
+    canary = pipe.Canary(url=found.url, users=asked.canary.users, params=public_params(prepared.start))
+    return msgspec.structs.replace(prepared.start, canary=canary)
 
 
 async def _watch(

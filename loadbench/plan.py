@@ -287,6 +287,12 @@ class RecordSection(Section):
     messages: int = Field(20, ge=0)
 
 
+class CanarySection(Section):
+    """Sessions at a time against a responder of ours, for what of a response time may be the tester's; 0: none."""
+
+    users: int = Field(1, ge=0, le=10)
+
+
 class Plan(Section):
     """A whole plan. Read by `read`; every default is written into the run's header."""
 
@@ -301,6 +307,7 @@ class Plan(Section):
     seed: SeedSection = SeedSection()
     verdict: VerdictSection = VerdictSection()
     record: RecordSection = RecordSection()
+    canary: CanarySection = CanarySection()
 
     @property
     def media_start(self) -> Literal["on_ready", "on_plan"]:

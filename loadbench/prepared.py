@@ -99,6 +99,11 @@ def prepare(
     return prepared
 
 
+def public_params(start: pipe.Start) -> dict[str, str]:
+    """The parameters as a responder of ours may see them: without those that look like secrets by their names."""
+    return {name: "canary" if plans.SECRET_NAME.search(name) else text for name, text in start.params.items()}
+
+
 def dry_run(prepared: Prepared) -> dict[str, Any]:
     """What `perform` would do: sessions, media minutes, bytes, memory, and whom it would contact. Contacts nobody."""
     work, count = prepared.start.workload, len(prepared.media_ns)

@@ -12,9 +12,10 @@ import msgspec
 
 from loadbench.analysis.judge import Judge, Quality
 from loadbench.analysis.population import Population, Responses
-from loadbench.analysis.quantile import STATS, Durations
+from loadbench.analysis.quantile import STATS, Durations, quantiles
 from loadbench.analysis.response import METRICS, connecting, readying
 from loadbench.results.bundle import Bundle
+from loadbench.results.outcome import ending
 from loadbench.results.record import Message, SessionRecord, Started, Utterance
 from loadbench.results.run import RunHeader
 from loadbench.results.slo import SloResult, Verdict
@@ -23,6 +24,7 @@ from loadbench.results.tick import Tick
 SCHEMA_VERSION: Final = 1
 CLUMP_NS: Final = 2_000_000  # messages closer than this came in one piece: something on the way held them back
 SHORT: Final = ("p50", "p95")
+CANARY_STATS: Final = ("p50", "p95", "p99", "max")
 SURVIVORS: Final = 2.0  # times the finished p95, at which the started p95 tells a different story
 EXAMPLES: Final = 3  # distinct causes kept for each outcome
 ANNOTATED: Final = ("onset", "activity end")
@@ -56,6 +58,7 @@ def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
         "utterances": measured.utterances,
         "connection": {name: spans.summary() for name, spans in facts.connection.items()},
         "lateness": _lateness(verdict, facts),
+        "canary": _canary(bundle),
         "users": facts.users,
         "stages": {stage: _stage(stage, judge, facts) for stage in judge.stages},
         "clips": {clip: _clip(responses) for clip, responses in facts.clips.items()},
@@ -260,6 +263,32 @@ def _population(population: Population, stats: Sequence[str]) -> dict[str, Any]:
 def _lateness(verdict: Verdict, facts: _Facts) -> dict[str, Any]:
     """Late against the plan is the tester's; time in which the socket would take no more is the far side's."""
     return {"tester": verdict.figures | {"chunk_max_ms": facts.chunk_max_ms}, "blocked": facts.blocked}
+
+
+def _canary(bundle: Bundle) -> dict[str, Any] | None:
+    """No less than the tester's own share of a response time, from sessions that are in no total; None without any.
+
+    Failed ones count as infinite, for a tester that cannot talk to its own responder knows no bound.
+    """
+    if not (bundle.header.effective.get("canary") or {}).get("users"):
+        return None
+    found = [record for record in bundle.canaries() if record.window == "measure"]
+    failed = [record for record in found if ending(record.outcome) != "finished"]
+    finished = [record for record in found if ending(record.outcome) == "finished"]
+    spans = {
+        "connect": [record.connect_span_ns for record in finished],
+        "first": [record.first_span_ns for record in finished],
+        "final": [record.final_span_ns for record in finished],
+    }
+    return {
+        "n": len(found),
+        "failed": len(failed),
+        "causes": list(dict.fromkeys(record.cause for record in failed))[:EXAMPLES],
+        **{
+            name: quantiles((span for span in part if span is not None), len(failed), stats=CANARY_STATS)
+            for name, part in spans.items()
+        },
+    }
 
 
 def _survivors(totals: dict[str, Any], population: Population) -> str | None:

@@ -102,7 +102,7 @@ def _orphaned(_: "asyncio.Future[None]") -> None:
 
 
 async def _carry_out(start: Start, pipe: Pipe) -> None:
-    facts: dict[str, Any] = {"files": health.raise_file_limit(), "loop": _loop_name()}
+    facts: dict[str, Any] = {"files": health.raise_file_limit(), "loop": loop_name()}
     if start.realtime:
         facts["realtime"] = health.ask_realtime()
     health.quiet_collector()
@@ -117,18 +117,19 @@ async def _carry_out(start: Start, pipe: Pipe) -> None:
         pipe.emit(Finished(ended_ns=time.monotonic_ns(), started=started, reason="failed", error="; ".join(problems)))
 
 
-def _loop_name() -> str:
+def loop_name() -> str:
+    """Whose loop is running."""
     return type(asyncio.get_running_loop()).__module__.partition(".")[0]
 
 
 def main() -> None:
     """See the module."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with asyncio.Runner(loop_factory=_new_loop) as runner:
+    with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(serve(int(sys.argv[1])))
 
 
-def _new_loop() -> asyncio.AbstractEventLoop:
+def new_loop() -> asyncio.AbstractEventLoop:
     """The loop of uvloop where there is one: half the processor time."""
     try:
         import uvloop

@@ -31,6 +31,21 @@ class ChunkLog:
         self.unsent.append(unsent)
 
 
+class Ledger:
+    """What was handed over: `late_ns` gathers how late each chunk was, until `take`; `media_bytes` only grows."""
+
+    __slots__ = ("late_ns", "media_bytes")
+
+    def __init__(self) -> None:
+        self.late_ns: array[int] = array("q")
+        self.media_bytes = 0
+
+    def take(self) -> "array[int]":
+        """How late each chunk was that has been handed over since this was asked last."""
+        taken, self.late_ns = self.late_ns, array("q")
+        return taken
+
+
 class Stream:
     """The media of one utterance on its way.
 
@@ -38,7 +53,7 @@ class Stream:
     once every chunk has been handed over. `wire(i)` gives chunk `i`, which carries `media[i]` bytes of media. A chunk
     that was overdue before the media could begin (`begun_ns`) counts as due then: that wait was not the tester's. With
     `drop_late` a chunk that is late by more than the mean interval is dropped, but never the first or the last, which
-    may carry more than a frame.
+    may carry more than a frame. It is written down in `ledger`, or else in the wheel's.
     """
 
     __slots__ = (
@@ -46,6 +61,7 @@ class Stream:
         "_drop_ns",
         "_due_ns",
         "_last",
+        "_ledger",
         "_media",
         "_next",
         "_unsent",
@@ -78,12 +94,13 @@ class Stream:
         broke: Callable[[Exception], None],
         drop_late: bool = False,
         log: ChunkLog | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self._write, self._unsent, self._wire, self._due_ns = link.write, link.unsent, wire, due_ns
         self._begun_ns, self._next, self._last = begun_ns, 0, len(due_ns) - 2
         self._drop_ns = due_ns[-1] // max(1, self._last + 1) if drop_late else None
         self.zero_ns, self.ended, self.broke, self.log = zero_ns, ended, broke, log
-        self._media = media
+        self._media, self._ledger = media, ledger
         self.sent = self.dropped = self.bytes = self.media_bytes = 0
         self.late_sum_ns = self.late_max_ns = self.unsent_max = 0
         self.stopped = False
@@ -111,9 +128,10 @@ class Stream:
         self._write(wire)
         at_ns = wheel.clock()
         late_ns = at_ns - (due_ns if due_ns > self._begun_ns else self._begun_ns)
-        wheel.late_ns.append(late_ns)
+        ledger = self._ledger or wheel.ledger
+        ledger.late_ns.append(late_ns)
         media = self._media[index]
-        wheel.media_bytes += media
+        ledger.media_bytes += media
         self.sent += 1
         self.bytes += size
         self.media_bytes += media
@@ -132,7 +150,7 @@ class Stream:
 
 
 class Wheel:
-    """The shared schedule. `late_ns` gathers how late each chunk was, until `take_late`; `media_bytes` only grows."""
+    """The shared schedule. `ledger` is that of the run: of all streams that bring none of their own."""
 
     def __init__(self, clock: Clock, make_alarm: MakeAlarm) -> None:
         self.clock = clock
@@ -140,8 +158,17 @@ class Wheel:
         self._slots: dict[int, list[Stream]] = {}
         self._heap: list[int] = []
         self._turning = False
-        self.late_ns: array[int] = array("q")
-        self.media_bytes = 0
+        self.ledger = Ledger()
+
+    @property
+    def late_ns(self) -> "array[int]":
+        """Of the run's ledger."""
+        return self.ledger.late_ns
+
+    @property
+    def media_bytes(self) -> int:
+        """Of the run's ledger."""
+        return self.ledger.media_bytes
 
     def add(self, stream: Stream) -> None:
         """Take a stream on; its first chunk leaves when it is due."""
@@ -150,9 +177,8 @@ class Wheel:
             self._arm()
 
     def take_late(self) -> "array[int]":
-        """How late each chunk was that has been handed over since this was asked last."""
-        taken, self.late_ns = self.late_ns, array("q")
-        return taken
+        """See `Ledger.take`, of the run's."""
+        return self.ledger.take()
 
     def close(self) -> None:
         """Hand over nothing more."""

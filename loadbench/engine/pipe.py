@@ -1,15 +1,15 @@
 """The messages between a door and an engine, and nothing else passes between them.
 
 In: `Start`, `Begin`, `Stop`. Out: `Ready`, one `Tick` a second, `Started`, `SessionRecord`, `ChunkTimes`, `Message`,
-`Finished`. On a socket each message is msgpack behind a four-byte big-endian length. Either side sees the other's death
-as the end of the stream.
+`CanaryRecord`, `Finished`. On a socket each message is msgpack behind a four-byte big-endian length. Either side sees
+the other's death as the end of the stream.
 """
 
 from typing import Any, Literal
 
 import msgspec
 
-from loadbench.results.record import ChunkTimes, Message, SessionRecord, Started
+from loadbench.results.record import CanaryRecord, ChunkTimes, Message, SessionRecord, Started
 from loadbench.results.slo import Thresholds
 from loadbench.results.tick import Tick
 
@@ -59,6 +59,17 @@ class Workload(msgspec.Struct, kw_only=True):
     utterances: int = 1
 
 
+class Canary(msgspec.Struct, kw_only=True):
+    """`users` sessions at a time against a responder of ours at `url`, beside the run and in none of its totals.
+
+    `params` stand for the plan's; its headers and secrets are not sent there.
+    """
+
+    url: str
+    users: int
+    params: dict[str, str] = {}
+
+
 class Start(msgspec.Struct, kw_only=True, tag="start", tag_field="type"):
     """All that an engine needs. Holds secrets in the clear: it goes over a pipe and is never written down."""
 
@@ -84,6 +95,7 @@ class Start(msgspec.Struct, kw_only=True, tag="start", tag_field="type"):
     sample_chunks: int = 1000
     sample_messages: int = 20
     realtime: bool = False
+    canary: Canary | None = None
 
 
 class Begin(msgspec.Struct, kw_only=True, tag="begin", tag_field="type"):
@@ -118,4 +130,4 @@ class Finished(msgspec.Struct, kw_only=True, tag="finished", tag_field="type"):
 
 
 Inbound = Start | Begin | Stop
-Outbound = Ready | Started | SessionRecord | ChunkTimes | Message | Tick | Finished
+Outbound = Ready | Started | SessionRecord | ChunkTimes | Message | CanaryRecord | Tick | Finished

@@ -12,6 +12,7 @@ from loadbench.engine import health, workload
 from loadbench.engine.address import Addresses, MissingFieldError
 from loadbench.engine.alarm import MS, Agenda, MakeAlarm, Reminder, kernel_alarm
 from loadbench.engine.books import Books
+from loadbench.engine.canary import Aviary
 from loadbench.engine.drive import Driver
 from loadbench.engine.pacer import Wheel
 from loadbench.engine.pipe import Begin, Finished, Outbound, Ready, Start, Stop
@@ -80,6 +81,7 @@ class Engine:
         )
         self._books = Books(start, profile.media.kind, self._rig.wheel, self._rig.heart, clock)
         self._schedule = workload.Schedule(start.workload, self._begin_ns, start.seed)
+        self._aviary = start.canary and Aviary(start.canary, self._rig, self._reels, self._schedule, self._note)
         self._decks = workload.decks([reel.fields.get("speaker", "") for reel in self._reels], start.order, start.seed)
         self._starts = Reminder(self._agenda, self._guarded(self._start_due))
         self._next_tick_ns = self._begin_ns + SECOND_NS
@@ -112,6 +114,8 @@ class Engine:
             with self._books.collections.watched():
                 await self._done
         finally:
+            if self._aviary:
+                self._aviary.close()
             for waker in (self._agenda, self._rig.wheel, self._rig.heart):
                 waker.close()
             loop.set_exception_handler(None)
@@ -128,6 +132,8 @@ class Engine:
         drain_s = self._start.workload.drain_s
         if self._schedule.end_ns is not None and drain_s is not None:
             self._cut_at(self._schedule.end_ns + round(drain_s * 1e9), "time_up")
+        if self._aviary:
+            self._aviary.begin(self._begin_ns)
         self._start_due()
         self._look_for_the_end()
 

@@ -11,6 +11,11 @@ import psutil
 
 LIBRARIES: Final = ("uvloop", "websockets", "h11", "aiohttp", "av", "numpy", "msgspec", "rapidfuzz")
 _CPU: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq")
+_CLOCK: Final = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+_QUOTA: Final = Path("/sys/fs/cgroup/cpu.max")
+_QUOTA_V1: Final = Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us")
+_PORTS: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
+COARSE_MS: Final = 2.0  # a sleep that is late by more waits for a tick of the system's, each 4 to 15.6 ms
 
 
 def versions() -> dict[str, str]:
@@ -26,7 +31,7 @@ def versions() -> dict[str, str]:
 
 def facts() -> dict[str, Any]:
     """What this machine is; None where the system does not say. Takes a tenth of a second, for the timer's sake."""
-    frequency = psutil.cpu_freq()
+    frequency, overshoot = psutil.cpu_freq(), sleep_overshoot_ms()
     return {
         "system": platform.system(),
         "kernel": platform.release(),
@@ -36,11 +41,45 @@ def facts() -> dict[str, Any]:
         "cores_usable": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
         "cpu_mhz": round(frequency.current) if frequency else None,
         "cpu_mhz_max": round(frequency.max) if frequency and frequency.max else None,
-        "governor": _text(_CPU / "scaling_governor"),
+        "cpu_quota": cpu_quota(),
+        "governor": governor(),
+        "clock_source": clock_source(),
         "memory_bytes": psutil.virtual_memory().total,
         "python": platform.python_implementation(),
-        "sleep_overshoot_ms": sleep_overshoot_ms(),
+        "sleep_overshoot_ms": overshoot,
+        "timers": "coarse" if overshoot["p50"] >= COARSE_MS else "fine",
     }
+
+
+def governor() -> str | None:
+    """By what rule the processor's frequency follows its load."""
+    return _text(_CPU / "scaling_governor")
+
+
+def clock_source() -> str | None:
+    """Where the kernel takes its time from."""
+    return _text(_CLOCK)
+
+
+def cpu_quota() -> float | None:
+    """Processors that a control group grants this process; None where it sets no limit, or there is none."""
+    limit, _, period = (_text(_QUOTA) or "").partition(" ")
+    if not period:
+        limit, period = _text(_QUOTA_V1) or "", _text(_QUOTA_V1.with_name("cpu.cfs_period_us")) or ""
+    if limit.isdigit() and period.isdigit():
+        return round(int(limit) / int(period), 2)
+    return None
+
+
+def ephemeral_ports() -> int | None:
+    """How many local ports connections to one address can have at once."""
+    parts = (_text(_PORTS) or "").split()
+    return int(parts[1]) - int(parts[0]) + 1 if len(parts) == 2 else None
+
+
+def memory_available_bytes() -> int:
+    """What can be had without swapping."""
+    return int(psutil.virtual_memory().available)
 
 
 def sleep_overshoot_ms(naps: int = 50) -> dict[str, float]:

@@ -26,6 +26,7 @@ from loadbench.results.run import RunHeader
 from loadbench.scoring.outputs import Row
 
 STATS: Final = ("p50", "p90", "p95", "p99", "max")
+CANARY_STATS: Final = ("p50", "p95", "p99", "max")
 MOST_DOTS: Final = 600
 MOST_CHARACTERS: Final = 400
 LANE_CHARACTERS: Final = 14
@@ -52,6 +53,7 @@ def render(
         metrics=METRICS,
         outcomes=OUTCOMES,
         lateness_figures=LATENESS_FIGURES,
+        canary_stats=CANARY_STATS,
         figures=_figures(bundle, summary, spoken),
         channels=_channels(scores, rows),
         stages=sorted(summary["stages"].items(), key=lambda item: float(item[1]["from_s"])),

@@ -30,9 +30,27 @@ def _verdict(summary: dict[str, Any]) -> list[str]:
     figures = ", ".join(f"{name} {_ms(verdict['figures'].get(key))}" for name, key in TESTER)
     lines = [f"tester   {verdict['state']}   {figures}"]
     lines += [f"         {reason}" for reason in verdict["reasons"]]
+    lines += _canary(summary.get("canary"))
     if not summary["complete"]:
         lines.append("bundle   INCOMPLETE: the run did not come to its end; this is what was written until then")
     return lines
+
+
+def _canary(found: dict[str, Any] | None) -> list[str]:
+    """What the tester itself can have added to a response time; its own share, so it stands also beside INVALID."""
+    if found is None:
+        return []
+    if not found["n"]:
+        return ["         own share not known: no canary session came to its end"]
+    failed = f", {found['failed']} failed" if found["failed"] else ""
+    parts = ", ".join(f"{name} p95 {_at_most(found[name]['p95'])}" for name in ("first", "final"))
+    return [f"         own share at most: {parts} (n = {found['n']} canary sessions{failed})"]
+
+
+def _at_most(found: dict[str, Any]) -> str:
+    if found["value_s"] is None:
+        return "no bound" if found["bound"] == "never" else "n/a"
+    return f"{found['value_s'] * 1000:.1f} ms{'' if found['reliable'] else '~'}"
 
 
 def _sessions(summary: dict[str, Any]) -> list[str]:

@@ -16,11 +16,11 @@ from typing import Any, BinaryIO, Final, TypeVar
 import msgspec
 
 from loadbench.results.masks import Masks
-from loadbench.results.record import ChunkTimes, ClipFacts, Message, SessionRecord, Started
+from loadbench.results.record import CanaryRecord, ChunkTimes, ClipFacts, Message, SessionRecord, Started
 from loadbench.results.run import SCHEMA_VERSION, Done, RunHeader
 from loadbench.results.tick import Tick
 
-STEMS: Final = ("sessions", "ticks", "chunks", "messages", "clips")
+STEMS: Final = ("sessions", "ticks", "chunks", "messages", "clips", "canary")
 T = TypeVar("T")
 
 # Words of our own, never of the far side: a password "measure" must not unmake the window "measure".
@@ -83,7 +83,7 @@ class BundleWriter:
             raise BundleError([f"cannot write a bundle to {folder}: {_why(error)}; choose another --out"]) from None
 
     def append(self, stem: str, record: msgspec.Struct) -> None:
-        """Keep a record for the next flush. `stem` is sessions, ticks, chunks, messages or clips."""
+        """Keep a record for the next flush. `stem` is one of `STEMS`."""
         line = self._line(record) + b"\n"
         with self._gate:
             self._buffers[f"{stem}.jsonl"].append(line)
@@ -205,6 +205,10 @@ class Bundle:
     def messages(self) -> Iterator[Message]:
         """Raw messages of the sampled sessions."""
         return self._lines("messages", msgspec.json.Decoder(Message))
+
+    def canaries(self) -> Iterator[CanaryRecord]:
+        """The sessions against the responder of ours."""
+        return self._lines("canary", msgspec.json.Decoder(CanaryRecord))
 
     def clips(self) -> dict[str, ClipFacts]:
         """The clips that were used, by id."""

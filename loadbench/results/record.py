@@ -193,6 +193,29 @@ class Message(msgspec.Struct, kw_only=True, tag="message", tag_field="type"):
     cut: bool = False
 
 
+class CanaryRecord(msgspec.Struct, kw_only=True, tag="canary", tag_field="type"):
+    """A session against the responder that answers at once: what is left of a response time is the tester's own.
+
+    Spans in nanoseconds, signed, None where there was none: `connect_span_ns` from the dial to the open connection,
+    `first_span_ns` from when the first chunk was due to the first output, `final_span_ns` from the source end to the
+    last final. `lateness_max_ns` is that of its worst chunk.
+    """
+
+    id: str
+    worker: str
+    clip: str
+    window: Literal["warmup", "measure", "drain"]
+    begun_ns: int
+    outcome: str
+    side: str
+    cause: str = ""
+    connect_span_ns: int | None = None
+    first_span_ns: int | None = None
+    final_span_ns: int | None = None
+    lateness_max_ns: int = 0
+    tainted: bool = False
+
+
 class ClipFacts(msgspec.Struct, kw_only=True):
     """What scoring and reports need to know of a clip that was used; spans in seconds of media."""
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 import msgspec
 
 from loadbench.results.bundle import Seal
-from loadbench.results.record import ChunkTimes, ClipFacts, Message, SessionRecord, Started
+from loadbench.results.record import CanaryRecord, ChunkTimes, ClipFacts, Message, SessionRecord, Started
 from loadbench.results.run import SCHEMA_VERSION, Done, RunHeader
 from loadbench.results.tick import Tick
 
@@ -16,6 +16,7 @@ FILES: Final[dict[str, Any]] = {
     "chunks.jsonl": ChunkTimes,
     "messages.jsonl": Message,
     "clips.jsonl": ClipFacts,
+    "canary.jsonl": CanaryRecord,
     "seals.jsonl": Seal,
     "done.json": Done,
 }

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from loadbench.results.bundle import BundleError, BundleWriter
-from loadbench.results.record import ChunkTimes, ClipFacts, Message, SessionRecord, Started
+from loadbench.results.record import CanaryRecord, ChunkTimes, ClipFacts, Message, SessionRecord, Started
 from loadbench.results.run import Done
 from loadbench.results.tick import Tick
 
@@ -19,6 +19,7 @@ STEMS: Final[dict[type[msgspec.Struct], str]] = {
     Tick: "ticks",
     ChunkTimes: "chunks",
     Message: "messages",
+    CanaryRecord: "canary",
 }
 
 

@@ -8,12 +8,14 @@ import pytest
 from loadbench.analysis.summary import encode, summarise
 from loadbench.results.bundle import Bundle, BundleWriter
 from loadbench.results.masks import Masks
-from loadbench.results.record import Lateness, Message, SessionRecord
+from loadbench.results.record import CanaryRecord, Lateness, Message, SessionRecord
 from loadbench.results.run import Done
 from loadbench.results.slo import Slo
 from tests.analysis.records import answered, at, header, ns, record, started, tick, unanswered
 
 SLO = (Slo(metric="completed", stat="min_share", limit=0.99), Slo(metric="wer", stat="max", limit=0.4))
+
+STEMS = {Message: "messages", SessionRecord: "sessions", CanaryRecord: "canary"}
 
 
 def bundle(folder: Path, *events, done: bool = True, in_flight: tuple[str, ...] = (), **changes) -> Bundle:
@@ -25,8 +27,7 @@ def bundle(folder: Path, *events, done: bool = True, in_flight: tuple[str, ...] 
             writer.append(
                 "sessions", started(event.id, window=event.window, stage=event.stage, begun_ns=event.begun_ns)
             )
-        stem = "messages" if isinstance(event, Message) else "sessions" if isinstance(event, SessionRecord) else "ticks"
-        writer.append(stem, event)
+        writer.append(STEMS.get(type(event), "ticks"), event)
     writer.flush()
     if done:
         writer.finish(Done(ended_ns=at(20), reason="finished"))
@@ -195,3 +196,54 @@ def test_a_stage_reaches_from_its_first_start_to_its_last_end_and_has_its_own_bo
     }
     assert [found[name]["plan"] for name in ("low", "high")] == [plan["low"], None]
     assert [found[name]["sessions"]["started"] for name in ("low", "high")] == [2, 1]
+
+
+def canary(number: int, final_ms: float | None = 1.0, window: str = "measure", outcome: str = "ok") -> CanaryRecord:
+    return CanaryRecord(
+        id=f"canary-{number}",
+        worker="w1",
+        clip="a",
+        window=window,  # type: ignore[arg-type]
+        begun_ns=at(0) or 0,
+        outcome=outcome,
+        side="none",
+        cause="" if outcome == "ok" else "nobody listens",
+        connect_span_ns=2_000_000,
+        first_span_ns=None if final_ms is None else 500_000,
+        final_span_ns=None if final_ms is None else round(final_ms * 1e6),
+    )
+
+
+ASKED = {"effective": {"canary": {"users": 1}}}
+
+
+def test_a_canary_is_told_beside_the_totals_and_moves_none_of_them(tmp_path: Path) -> None:
+    sessions = [answered(f"s{k}", 0.5) for k in range(4)]
+    without = summarise(bundle(tmp_path / "0", *sessions, tick(0)))
+    birds = [canary(k, k - 2.0) for k in range(10)]
+    beside = summarise(bundle(tmp_path / "1", *sessions, *birds, tick(0), **ASKED))
+    found = beside.pop("canary")
+    assert without.pop("canary") is None
+    for summary in (without, beside):
+        del summary["run"]["effective"]
+    assert beside == without
+    assert (found["n"], found["failed"], found["causes"]) == (10, 0, [])
+    assert found["final"].keys() == found["first"].keys() == {"p50", "p95", "p99", "max"}
+    assert found["final"]["p50"]["value_s"] == pytest.approx(0.002)
+    assert found["final"]["max"]["value_s"] == pytest.approx(0.007)
+    assert found["first"]["p95"]["value_s"] == pytest.approx(0.0005)
+    assert found["connect"]["p50"]["n"] == 10
+
+
+def test_a_canary_that_failed_leaves_no_bound_where_the_percentile_falls_on_it(tmp_path: Path) -> None:
+    birds = [canary(0), canary(1), canary(2), canary(3, None, outcome="connect_failed"), canary(4, 900.0, "warmup")]
+    found = summarise(bundle(tmp_path, *birds, tick(0), **ASKED))["canary"]
+    assert (found["n"], found["failed"], found["causes"]) == (4, 1, ["nobody listens"])
+    assert found["final"]["p50"]["value_s"] == pytest.approx(0.001)
+    assert (found["final"]["p95"]["value_s"], found["final"]["p95"]["bound"]) == (None, "never")
+
+
+def test_a_run_too_short_for_a_canary_says_that_it_has_none_and_one_without_says_nothing(tmp_path: Path) -> None:
+    assert summarise(bundle(tmp_path / "a", tick(0), **ASKED))["canary"]["n"] == 0
+    off = {"effective": {"canary": {"users": 0, "why": "it cannot speak this profile"}}}
+    assert summarise(bundle(tmp_path / "b", tick(0), **off))["canary"] is None

@@ -9,6 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import get_args
 
+import msgspec
 import pytest
 
 from loadbench.analysis.response import METRICS
@@ -16,7 +17,7 @@ from loadbench.report.derive import derive
 from loadbench.report.html import LATENESS_FIGURES
 from loadbench.report.words import LANGUAGES, words
 from loadbench.results.outcome import OUTCOMES
-from loadbench.results.record import Channel, Update
+from loadbench.results.record import CanaryRecord, Channel, Update
 from loadbench.results.slo import Slo, State
 from tests.report.conftest import MS, S, Write, clip, header, session
 
@@ -210,7 +211,39 @@ def test_every_event_metric_and_outcome_class_that_can_be_shown_has_its_words() 
 def test_no_word_is_left_over() -> None:
     root = resources.files("loadbench")
     source = root.joinpath("data/report/page.html.j2").read_text() + root.joinpath("report/html.py").read_text()
-    prefixes = ("verdict.", "side.", "lateness.", "def.", "wer.", "connection.", "points.", "distribution.", "event.")
+    prefixes = (
+        "verdict.",
+        "side.",
+        "lateness.",
+        "def.",
+        "wer.",
+        "connection.",
+        "points.",
+        "distribution.",
+        "event.",
+        "canary.",
+    )
     kinds = {"finished", "failed", "cut", "in_flight", "effective", "versions", "machine", "corpus", "seed"}
     used = {key for key in words("en") if f"w.{key}" in source or f'w["{key}"]' in source}
     assert {key for key in words("en") if not key.startswith(prefixes)} - kinds - used == set()
+
+
+@pytest.mark.parametrize(("lang", "sentence"), [("en", "3 canary sessions (1 failed)"), ("zh", "3 个金丝雀会话")])
+def test_the_tester_s_own_share_stands_with_its_n_and_an_infinite_one_has_no_bound(
+    write: Write, lang: str, sentence: str
+) -> None:
+    folder = write([session(1)], run=header(effective={"canary": {"users": 1}}))
+    known = {"worker": "w1", "clip": "clip-0", "window": "measure", "begun_ns": S}
+    birds = [
+        CanaryRecord(id="canary-0", outcome="ok", side="none", first_span_ns=400_000, final_span_ns=1_200_000, **known),
+        CanaryRecord(id="canary-1", outcome="ok", side="none", first_span_ns=500_000, final_span_ns=1_300_000, **known),
+        CanaryRecord(id="canary-2", outcome="lost", side="target", cause="it <went>", **known),
+    ]
+    (folder / "canary.jsonl").write_bytes(b"".join(msgspec.json.encode(bird) + b"\n" for bird in birds))
+    derive(folder, lang)
+    page = (folder / "report.html").read_text()
+    assert sentence in page
+    assert words(lang)["canary.none"] in page
+    assert ">1.3" in page
+    assert "it &lt;went&gt;" in page
+    Page(page)

@@ -1,5 +1,9 @@
 """The end of a run in a terminal."""
 
+from typing import Any
+
+import pytest
+
 from loadbench.report.derive import derive
 from loadbench.report.terminal import render
 from tests.report.conftest import Write, session
@@ -74,3 +78,29 @@ def test_stages_stand_in_a_table_of_their_own_where_there_are_several(write: Wri
 
 def test_a_run_of_one_stage_has_no_table_of_stages(write: Write) -> None:
     assert "stage" not in text_of(write, [session(number) for number in range(4)])
+
+
+def birds(n: int, *, value_s: float | None = 0.0012, bound: str = "exact", failed: int = 0) -> dict[str, Any]:
+    quantile = {"value_s": value_s, "bound": bound, "n": n, "low_s": None, "high_s": None, "reliable": True}
+    spans = {name: dict.fromkeys(("p50", "p95", "p99", "max"), quantile) for name in ("first", "final", "connect")}
+    return {"n": n, "failed": failed, "causes": ["nobody listens"] if failed else [], **spans}
+
+
+@pytest.mark.parametrize(
+    ("canary", "line"),
+    [
+        (birds(14), "own share at most: first p95 1.2 ms, final p95 1.2 ms (n = 14 canary sessions)"),
+        (
+            birds(4, value_s=None, bound="never", failed=2),
+            "own share at most: first p95 no bound, final p95 no bound (n = 4 canary sessions, 2 failed)",
+        ),
+        (birds(0, value_s=None), "own share not known: no canary session came to its end"),
+        (None, None),
+    ],
+)
+def test_what_the_canary_bounds_stands_with_its_n_beside_the_verdict(
+    write: Write, canary: dict[str, Any] | None, line: str | None
+) -> None:
+    found = derive(write([session(1)], gap_ms=1500.0))
+    text = render(found.summary | {"canary": canary}, found.scores)
+    assert [item.strip() for item in text.splitlines() if "own share" in item] == ([line] if line else [])

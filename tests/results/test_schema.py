@@ -9,6 +9,7 @@ import pytest
 from loadbench.results.bundle import BundleWriter
 from loadbench.results.masks import Masks
 from loadbench.results.record import (
+    CanaryRecord,
     Channel,
     ChunkTimes,
     ClipFacts,
@@ -113,6 +114,10 @@ def folder(tmp_path: Path) -> Path:
     writer.append("messages", Message(session="s1", at_ns=4, data="x"))
     writer.append(
         "clips", ClipFacts(id="a", direction="speech2text", duration_s=1.0, source_lang="en", target_lang="en")
+    )
+    writer.append(
+        "canary",
+        CanaryRecord(id="canary-0", worker="w1", clip="a", window="measure", begun_ns=2, outcome="ok", side="none"),
     )
     writer.finish(Done(ended_ns=10, reason="finished"))
     return tmp_path / "bundle"
