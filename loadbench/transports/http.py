@@ -53,7 +53,7 @@ class HttpLink(SocketLink):
         """Close once what we wrote has gone out."""
         if self.cause is None and self._transport is not None:
             self._shut = True
-            self._writable = None
+            self.close_mouth()
             self._transport.close()
 
     # What the loop calls.
