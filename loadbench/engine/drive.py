@@ -205,8 +205,7 @@ class Driver:
         if self._link is None:
             return
         wire = self._rig.encoder.whole(action.kind, action.payload)
-        self._unsent_max = max(self._unsent_max, self._link.unsent())
-        self._link.write(wire)
+        self._unsent_max = max(self._unsent_max, self._link.write(wire))
         self._bytes_sent += len(wire)
         self._talk.sent(action, self._rig.clock())
 

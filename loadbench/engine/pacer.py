@@ -76,7 +76,6 @@ class Stream:
         "_media",
         "_next",
         "_note",
-        "_unsent",
         "_wire",
         "_write",
         "broke",
@@ -107,7 +106,7 @@ class Stream:
         drop_late: bool = False,
         log: ChunkLog | None = None,
     ) -> None:
-        self._write, self._unsent, self._wire, self._due_ns = link.write, link.unsent, wire, due_ns
+        self._write, self._wire, self._due_ns = link.write, wire, due_ns
         self._begun_ns, self._next, self._last = begun_ns, 0, len(due_ns) - 2
         self._drop_ns = due_ns[-1] // max(1, self._last + 1) if drop_late else None
         self.zero_ns, self.ended, self.broke, self.log, self._media = zero_ns, ended, broke, log, media
@@ -133,12 +132,13 @@ class Stream:
         if self._drop_ns is not None and self._drops(index, clock()):
             return clock()
         wire = self._wire(index)
-        unsent = self._unsent()
-        self._write(wire)
+        unsent = self._write(wire)
         at_ns = clock()
         late_ns = at_ns - self.next_ns
         self._note(late_ns)
-        self._go_on(index + 1)
+        self._next = index + 1
+        due_ns = self.zero_ns + self._due_ns[index + 1]
+        self.next_ns = due_ns if due_ns > self._begun_ns else self._begun_ns
         media = self._media[index]
         self._ledger.media_bytes += media
         self.media_bytes += media
@@ -152,11 +152,6 @@ class Stream:
             self._held_back(unsent)
         return at_ns
 
-    def _go_on(self, index: int) -> None:
-        self._next = index
-        due_ns = self.zero_ns + self._due_ns[index]
-        self.next_ns = due_ns if due_ns > self._begun_ns else self._begun_ns
-
     def _end(self, at_ns: int) -> int:
         self.stopped = True
         self.ended(at_ns)
@@ -169,7 +164,8 @@ class Stream:
         self.dropped += 1
         if self.log is not None:
             self.log.dropped.add(index)
-        self._go_on(index + 1)
+        self._next = index + 1
+        self.next_ns = max(self.zero_ns + self._due_ns[index + 1], self._begun_ns)
         return True
 
     def _held_back(self, unsent: int) -> None:

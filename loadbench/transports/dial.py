@@ -128,6 +128,11 @@ class SocketLink(asyncio.Protocol):
     the system call. What the socket does not take, and all behind it, goes through the loop, which tells when to pause.
     """
 
+    __slots__ = (
+        *("_loop", "_socket", "_straight", "_timer", "_transport", "_writable"),
+        *("cause", "clock", "listener", "tcp_ns", "tls_ns"),
+    )
+
     def __init__(self, listener: Listener, clock: Clock) -> None:
         self.listener = listener
         self.clock = clock
@@ -143,27 +148,33 @@ class SocketLink(asyncio.Protocol):
 
     # What the engine calls.
 
-    def write(self, wire: Buffer) -> None:
-        """Hand a complete wire message over; nothing happens once the link can take no more."""
-        if self._straight is not None:
-            try:
-                sent = self._straight(wire)
-            except OSError:  # full, or broken: the loop meets the same, and says so where it belongs
-                sent = 0
-            if sent == len(wire):
-                return
-            self._straight, wire = None, memoryview(wire)[sent:]
+    def write(self, wire: Buffer) -> int:
+        """Hand a complete wire message over, or nothing once the link can take no more; see `Link`."""
+        if self._straight is None:
+            return self._write_through(wire)
+        try:
+            sent = self._straight(wire)
+        except OSError:  # full, or broken: the loop meets the same, and says so where it belongs
+            sent = 0
+        if sent != len(wire):
+            self._straight = None
+            if self._writable is not None:
+                self._writable.write(memoryview(wire)[sent:])
+        return 0
+
+    def _write_through(self, wire: Buffer) -> int:
+        """By way of the loop, while it holds something back."""
+        waiting = self.unsent()
+        if not waiting and self._socket is not None and self._writable is not None:
+            self._straight = self._socket.send
+            return self.write(wire)
         if self._writable is not None:
             self._writable.write(wire)
+        return waiting
 
     def unsent(self) -> int:
         """Bytes that the operating system has not taken. Ask in a later tick: uvloop writes at the end of a turn."""
-        if self._straight is not None or self._transport is None:
-            return 0
-        waiting = self._transport.get_write_buffer_size()
-        if not waiting and self._writable is not None and self._socket is not None:
-            self._straight = self._socket.send
-        return waiting
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     def abort(self) -> None:
         """Drop the connection. The listener hears of it in a later turn of the loop."""

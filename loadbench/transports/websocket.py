@@ -40,6 +40,11 @@ _MASKED = 0x80  # a service must not mask; the core says so
 class WebSocketLink(SocketLink):
     """One WebSocket. `pings_sent` and `pongs_missed` count our own pings, when they are asked for."""
 
+    __slots__ = (
+        *("_address", "_awaited_pongs", "_core", "_head", "_hear", "_is_text", "_owed", "_parts", "_refusal", "_start"),
+        *("_where", "pings_sent", "pongs_missed"),
+    )
+
     def __init__(self, where: Place, address: Address, listener: Listener, clock: Clock) -> None:
         super().__init__(listener, clock)
         self.pings_sent = 0

@@ -49,9 +49,10 @@ class Socket:
     held: int = 0
     got: list[tuple[int, bytes]] = field(default_factory=list)
 
-    def write(self, wire: bytes) -> None:
+    def write(self, wire: bytes) -> int:
         self.got.append((self.hand.now_ns, bytes(wire)))
         self.hand.now_ns += self.cost_ns
+        return self.held
 
     def unsent(self) -> int:
         return self.held
@@ -148,9 +149,9 @@ def test_the_budget_also_ends_a_turn_in_the_middle_of_a_slot_and_who_waited_goes
     order: list[int] = []
 
     class Noting(Socket):
-        def write(self, wire: bytes) -> None:
+        def write(self, wire: bytes) -> int:
             order.append(sockets.index(self))
-            super().write(wire)
+            return super().write(wire)
 
     sockets = [Noting(hand, cost_ns=MS) for _ in range(5)]
     for socket in sockets:
@@ -285,10 +286,8 @@ async def test_on_the_loop_the_times_of_the_chunks_are_exact() -> None:
         def __init__(self) -> None:
             self.at: list[int] = []
 
-        def write(self, wire: bytes) -> None:
+        def write(self, wire: bytes) -> int:
             self.at.append(clock())
-
-        def unsent(self) -> int:
             return 0
 
     done: asyncio.Future[int] = loop.create_future()
