@@ -90,6 +90,9 @@ def run(
     seed: Annotated[int | None, typer.Option(help="everything random comes from it")] = None,
     header: Annotated[list[str] | None, typer.Option(help='"Name: value", may be repeated')] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="any other setting: limits.final_s=10")] = None,
+    stop_when_broken: Annotated[
+        bool | None, typer.Option("--stop-when-broken", help="end as soon as an SLO cannot be met any more")
+    ] = None,
     out: Out = None,
     port: Annotated[int | None, typer.Option(help="port of the Prometheus endpoint")] = None,
     linger: Annotated[float | None, typer.Option(help="seconds for which it stays up after the end")] = None,
@@ -109,6 +112,7 @@ def run(
         "workload.duration_s": duration,
         "workload.ramp_s": ramp,
         "workload.warmup_s": warmup,
+        "workload.stop_when_broken": stop_when_broken,
         "seed.value": seed,
         "metrics.port": port,
         "metrics.linger_s": linger,

@@ -87,6 +87,7 @@ class WorkloadSection(Section):
     think_s: float = Field(0.0, ge=0)
     failure_pause_s: float = Field(1.0, ge=0, description="a closed user waits so long after a session that failed")
     phase: Literal["spread", "random", "aligned"] = "spread"
+    stop_when_broken: bool = Field(False, description="end the run as soon as an SLO cannot reasonably be met any more")
 
     @model_validator(mode="after")
     def _rate_where_open(self) -> "WorkloadSection":

@@ -183,7 +183,7 @@ def _start(plan: Plan, profile: Profile, entries: list[pipe.ClipEntry], values: 
         clips=entries,
         order=plan.corpus.order,
         workload=pipe.Workload(
-            **work.model_dump(exclude={"rate", "sessions", "ramp_s"}),
+            **work.model_dump(exclude={"rate", "sessions", "ramp_s", "stop_when_broken"}),
             rate=work.rate or 0.0,
             sessions=sessions,
             ramp_s=_ramp_s(work),

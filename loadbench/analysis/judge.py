@@ -51,6 +51,10 @@ class Tally:
         """
         return self._of("finished") / self._at_risk if self._at_risk else None
 
+    def count(self, kind: str) -> int:
+        """How many sessions ended as `finished`, `failed` or `cut`."""
+        return self._of(kind)
+
     def totals(self) -> dict[str, Any]:
         """Every outcome is there, also at 0."""
         return {
@@ -119,6 +123,10 @@ class Judge:
     def responses(self, stage: str | None = None) -> Responses:
         """Response times of the measured sessions, of one stage or of all."""
         return self._responses.get(stage) or Responses(self._channels)
+
+    def tally(self, stage: str | None = None) -> Tally:
+        """Where the measured sessions went, of one stage or of all."""
+        return self._tallies.get(stage) or Tally()
 
     @property
     def stages(self) -> list[str]:

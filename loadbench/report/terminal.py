@@ -29,6 +29,8 @@ def _verdict(summary: dict[str, Any]) -> list[str]:
     figures = ", ".join(f"{name} {_ms(verdict['figures'].get(key))}" for name, key in TESTER)
     lines = [f"tester   {verdict['state']}   {figures}"]
     lines += [f"         {reason}" for reason in verdict["reasons"]]
+    if summary["run"].get("why"):
+        lines.append(f"ended    {visible(summary['run']['reason'])}: {visible(summary['run']['why'])}")
     if not summary["complete"]:
         lines.append("bundle   INCOMPLETE: the run did not come to its end; this is what was written until then")
     return lines
