@@ -9,9 +9,11 @@ service that keeps what it has heard answers repeats faster. The level that is r
 
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
 
 from loadbench.analysis.evidence import Evidence, Observed
 
@@ -77,7 +79,7 @@ class Span:
         return max(0, math.ceil(math.log2((high - low) / near) - 1e-9))
 
 
-class Step(NamedTuple):
+class Step(msgspec.Struct, frozen=True):
     """One run to be made. `trial` 0 is the search, 1 and up are repeats from scratch; `number` counts all steps from 0.
 
     `part` counts the runs of one trial from 1: more utterances, or again after an INVALID one.
@@ -100,7 +102,18 @@ class Run(NamedTuple):
     facts: Mapping[str, Any] = {}
 
 
-class Trial(NamedTuple):
+class Point(msgspec.Struct, frozen=True):
+    """A run as the curve keeps it; `evidence` is that of its trial up to here, None where no run of it was valid."""
+
+    step: Step
+    utterances: int
+    valid: bool
+    reasons: list[str]
+    evidence: Evidence | None
+    facts: dict[str, Any]
+
+
+class Trial(msgspec.Struct, frozen=True):
     """A level as one trial found it; `evidence` is over all of its valid runs, None where there was none."""
 
     held: Held
@@ -108,16 +121,16 @@ class Trial(NamedTuple):
     runs: int
 
 
-class Level(NamedTuple):
+class Level(msgspec.Struct, frozen=True):
     """A level as all of its trials found it, and a sentence on why."""
 
     level: float
     held: Held
-    trials: Sequence[Trial]
+    trials: list[Trial]
     why: str
 
 
-class Broke(NamedTuple):
+class Broke(msgspec.Struct, frozen=True):
     """The objective that broke first: at the lowest level at which any failed."""
 
     slo: str
@@ -125,12 +138,12 @@ class Broke(NamedTuple):
     why: str
 
 
-@dataclass(frozen=True)
-class Capacity:
+class Capacity(msgspec.Struct, frozen=True, kw_only=True):
     """The result. `value` is the highest level that held; None where the lowest did not, and `why` says so.
 
     The capacity lies from `low`, which passed, to below `high`, the lowest level that surely failed (None: none did).
     `at_least`: nothing that the service did ended the search: the tester, or the range that was asked for, did.
+    `levels` are merged and in order; `curve` has each run, in the order in which they were made.
     """
 
     value: float | None
@@ -144,7 +157,7 @@ class Capacity:
     undecided: list[float]
     least_utterances: int
     levels: list[Level]
-    curve: list[Run] = field(repr=False)
+    curve: list[Point]
 
     @property
     def sentence(self) -> str:
@@ -175,7 +188,7 @@ class Search:
         repeats: int = 1,
         least_utterances: int = 1,
     ) -> None:
-        self.curve: list[Run] = []
+        self._curve: list[Point] = []
         self._span, self._weigh, self._most, self._repeats = span, weigh, most, repeats
         self._least_utterances = least_utterances
         self._trials: dict[float, list[Trial]] = {}
@@ -191,7 +204,6 @@ class Search:
         """What came of the step that was asked for."""
         if self._next is None or run.step != self._next:
             raise ValueError(f"nobody asked for {run.step}")
-        self.curve.append(run)
         try:
             self._next = self._course.send(run)
         except StopIteration:
@@ -216,7 +228,7 @@ class Search:
             undecided=[found.level for found in levels if found.held == "undecided"],
             least_utterances=self._least_utterances,
             levels=levels,
-            curve=self.curve,
+            curve=list(self._curve),
         )
 
     # ---- the course: each part asks for runs and leaves what they showed in `_trials`
@@ -269,15 +281,18 @@ class Search:
         while late < 2 and (part == late or (evidence is not None and self._open(level, seen, evidence))):
             part += 1
             run = yield self._step(level, trial, part, why)
-            if not run.valid:
+            if run.valid:
+                seen += run.saw
+                evidence, why = self._weigh(seen), "more utterances"
+            else:
                 late, why = late + 1, "again, the tester was late"
-                continue
-            before = seen.utterances
-            seen += run.saw
-            evidence, why = self._weigh(seen), "more utterances"
-            if seen.utterances == before:  # a run that shows nothing will show nothing again
+            self._keep(run, evidence)
+            if run.valid and not run.saw.utterances:  # it showed nothing, and would show nothing again
                 break
         return Trial("invalid" if late == 2 or evidence is None else evidence.state, evidence, part)
+
+    def _keep(self, run: Run, evidence: Evidence | None) -> None:
+        self._curve.append(Point(run.step, run.saw.utterances, run.valid, list(run.reasons), evidence, dict(run.facts)))
 
     def _open(self, level: float, seen: Observed, evidence: Evidence) -> bool:
         return evidence.state == "undecided" and seen.utterances < self._most(level)
