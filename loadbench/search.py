@@ -129,8 +129,8 @@ class Outline:
         return [
             f"search   {span.unit} from {span.low:g} to {span.high:g}, times {span.step:g}, then halving to {near}",
             f"contacts {self.url}: nobody else, with {self.clips} clips in a new order at each level",
-            f"levels   at most {levels}, in {trials} trials ({asked.repeats} repeats of the last one and of the one"
-            " above); a repeat that does not hold leads down, to a few more",
+            f"levels   at most {levels}, in {trials} trials (repeats of the last one and of the one above:"
+            f" {asked.repeats}); a few more where one is undecided, or a repeat does not hold",
             f"each     at least {self.least} measured utterances ({needs}) and {PER_USER} of each user;"
             f" while undecided up to {self.most}",
             f"warm-up  {self.warmup(span.low):.3g} s, in which the users come one by one: about one session of each,"

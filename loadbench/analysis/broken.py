@@ -27,6 +27,6 @@ def broken(judge: Judge, objectives: Iterable[Slo], channel: str) -> str | None:
         misses, n = counted(judge, slo, channel)
         share = allowed(slo)
         if n >= LEAST and misses > share * n and binomial.at_least(misses, n, share) <= 1 - CONFIDENCE:
-            what = "failed" if slo.metric == "completed" else f"took longer than {slo.limit:g} s"
+            what = "failed" if slo.metric == "completed" else f"took longer than {slo.limit:g} s or failed"
             return f"{slo.name} cannot be met any more: {misses} of {n} {what}, and {share:.3g} of all may"
     return None

@@ -213,7 +213,7 @@ class Search:
     def result(self) -> Capacity:
         """What is known so far."""
         levels = [self._level(level) for level in sorted(self._trials)]
-        over = next((index for index, found in enumerate(levels) if found.held != "passed"), len(levels))
+        over = _over(levels)
         value = levels[over - 1].level if over else None
         limited_by = self._limit(levels, over)
         return Capacity(
@@ -239,20 +239,32 @@ class Search:
             low, high = yield from self._bisect(low, high)
             if (yield from self._repeat(low, high)):
                 return
-            low, high = max((level for level in self._trials if level < low), default=None), low
+            low, high = self._below(low), low
+
+    def _below(self, level: float) -> float | None:
+        return max((lower for lower in self._trials if lower < level and self._held(lower) == "passed"), default=None)
 
     def _up(self) -> Generator[Step, Run, tuple[float | None, float | None]]:
-        passed = None
+        """One undecided level does not end the way up: the one above it may hold, and then it was bad luck."""
+        passed, doubted = None, None
         for level in self._span.coarse():
-            if (yield from self._holds(level, "coarse")) != "passed":
-                return passed, level
-            passed = level
-        return passed, None
+            held = yield from self._holds(level, "coarse")
+            if held == "passed":
+                passed, doubted = level, None
+            elif held == "undecided" and doubted is None:
+                doubted = level
+            else:
+                return passed, level if doubted is None else doubted
+        return passed, doubted
 
     def _bisect(self, low: float, high: float | None) -> Generator[Step, Run, tuple[float, float | None]]:
         while high is not None and (middle := self._span.between(low, high)) is not None:
-            if (yield from self._holds(middle, "bisect")) == "passed":
+            held = yield from self._holds(middle, "bisect")
+            further = self._span.between(middle, high) if held == "undecided" else None
+            if held == "passed":
                 low = middle
+            elif further is not None and (yield from self._holds(further, "beyond an undecided one")) == "passed":
+                low = further
             else:
                 high = middle
         return low, high
@@ -326,6 +338,12 @@ def _merged(held: Sequence[Held]) -> Held:
     return next((kind for kind in ORDER if kind in found), "passed")
 
 
+def _over(levels: Sequence[Level]) -> int:
+    """How many levels lie up to the highest that held, undecided ones below it among them."""
+    broke = next((index for index, found in enumerate(levels) if found.held in ("failed", "invalid")), len(levels))
+    return max((index + 1 for index, found in enumerate(levels[:broke]) if found.held == "passed"), default=0)
+
+
 def _reason(trials: Sequence[Trial], held: Held) -> str:
     passed = sum(trial.held == "passed" for trial in trials)
     if held == "invalid":
@@ -357,9 +375,9 @@ def _why(levels: Sequence[Level], over: int, limited_by: Limit, unit: str) -> st
     if over == len(levels):
         return "limited by the range: its highest level held"
     above = levels[over]
-    where = f"{'even ' if not over else ''}{above.level:g} {unit}"
     if above.held == "invalid":
-        return f"limited by the tester at {where}: {above.why}"
+        return f"limited by the tester at {above.level:g} {unit}: {above.why}"
+    where = f"{'even ' if above is levels[0] else ''}{above.level:g} {unit}"
     return f"{where} {'did not hold' if above.held == 'failed' else 'is undecided'}: {above.why}"
 
 
@@ -368,6 +386,6 @@ def _rounded(rate: float) -> float:
 
 
 def at_most(span: Span, repeats: int) -> tuple[int, int]:
-    """(levels, trials) at most, as long as every repeat holds. One that does not leads down, to a few more of both."""
+    """(levels, trials) at most, as long as no level is undecided and every repeat holds; else there are a few more."""
     levels = len(span.coarse()) + span.bisections
     return levels, levels + 2 * repeats

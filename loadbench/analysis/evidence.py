@@ -162,7 +162,7 @@ def _jointly(states: Iterable[State]) -> State:
 
 def _share(slo: Slo, counts: Counts) -> Finding:
     limit, (misses, n) = allowed(slo), counts
-    what = "failed" if slo.metric == "completed" else f"took longer than {slo.limit:g} s"
+    what = "failed" if slo.metric == "completed" else f"took longer than {slo.limit:g} s or failed"
     low, high = binomial.lower(misses, n), binomial.upper(misses, n)
     state: State
     if n == 0:
