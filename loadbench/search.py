@@ -123,7 +123,11 @@ class Outline:
         asked, span = self.asked, self.asked.span
         levels, trials = capacity.at_most(span, asked.repeats)
         least_min, most_min = self.media_minutes()
-        near = f"{span.resolution:g} users" if span.unit == "users" else f"{span.resolution:.0%}"
+        near = (
+            f"{span.resolution:g} user{'s' * (span.resolution > 1)}"
+            if span.unit == "users"
+            else f"{span.resolution:.0%}"
+        )
         needs = ", ".join(f"{slo.name} {evidence.least_utterances(slo)}" for slo in self.objectives)
         probes = "one session before the search and, " if not self._starts_unloaded else ""
         return [

@@ -78,7 +78,10 @@ class Service:
             self.drained = 2
         records = [
             session(
-                number, final_ms=3000 if slow else 500, window="warmup" if number < users and total > 1 else "measure"
+                number,
+                final_ms=3000 if slow else 500,
+                window="warmup" if number < users and total > 1 else "measure",
+                text="the cat sat on a mat",
             )
             for number in range(20 + users if slow and total > 1 else total)
         ]
@@ -197,7 +200,7 @@ def test_a_service_that_holds_not_even_one_user_is_exit_code_1(monkeypatch: pyte
     code, found, said = run(monkeypatch, tmp_path, Service(quick=False))
     assert code == 1
     assert found["capacity"]["value"] is None
-    assert "no capacity found: even 1 users did not hold: final_from_source_end.p95_s: 20 of 20 took longer" in said
+    assert "capacity none found: even 1 user did not hold: final_from_source_end.p95_s: 20 of 20 took longer" in said
 
 
 def test_an_interrupted_search_keeps_what_it_had_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -163,8 +163,8 @@ class Capacity(msgspec.Struct, frozen=True, kw_only=True):
     def sentence(self) -> str:
         """The result in words."""
         if self.value is None:
-            return f"no capacity found: {self.why}"
-        number = f"{'at least ' if self.at_least else ''}{self.value:g} {self.unit}"
+            return f"none found: {self.why}"
+        number = f"{'at least ' if self.at_least else ''}{_named(self.value, self.unit)}"
         return f"{number}: {self.why}" if self.why else number
 
 
@@ -307,7 +307,7 @@ class Search:
         self._curve.append(Point(run.step, run.saw.utterances, run.valid, list(run.reasons), evidence, dict(run.facts)))
 
     def _open(self, level: float, seen: Observed, evidence: Evidence) -> bool:
-        return evidence.state == "undecided" and seen.utterances < self._most(level)
+        return evidence.more and seen.utterances < self._most(level)
 
     def _step(self, level: float, trial: int, part: int, why: str) -> Step:
         self._number += 1
@@ -376,9 +376,13 @@ def _why(levels: Sequence[Level], over: int, limited_by: Limit, unit: str) -> st
         return "limited by the range: its highest level held"
     above = levels[over]
     if above.held == "invalid":
-        return f"limited by the tester at {above.level:g} {unit}: {above.why}"
-    where = f"{'even ' if above is levels[0] else ''}{above.level:g} {unit}"
-    return f"{where} {'did not hold' if above.held == 'failed' else 'is undecided'}: {above.why}"
+        return f"limited by the tester at {_named(above.level, unit)}: {above.why}"
+    where = f"{'even ' if above is levels[0] else ''}{_named(above.level, unit)}"
+    return f"{where} {'did not hold' if above.held == 'failed' else 'stayed undecided'}: {above.why}"
+
+
+def _named(level: float, unit: str) -> str:
+    return f"{level:g} {'user' if (level, unit) == (1, 'users') else unit}"
 
 
 def _rounded(rate: float) -> float:

@@ -22,6 +22,7 @@ State = Literal["passed", "failed", "undecided"]
 QUALITY: Final = ("wer", "score")
 RESAMPLES: Final = 2000
 LEAST_CLIPS: Final = 2  # one clip says nothing of any other
+ENOUGH: Final = 3  # outputs of each clip; beyond them the doubt that is left lies between the clips
 ENDS: Final = (2.5, 97.5)  # percentiles of the resampled rates: a 95 % interval
 
 
@@ -72,7 +73,8 @@ class Observed(NamedTuple):
 class Finding(msgspec.Struct, kw_only=True, frozen=True):
     """One objective at one level. `value` is the share of misses, the rate, or the points, between `low` and `high`.
 
-    `allowed` is what `value` is held against. `n` counts what was at risk; of words, outputs.
+    `allowed` is what `value` is held against. `n` counts what was at risk; of words, outputs. `more` utterances could
+    decide it: not where each clip has been heard often enough, and the doubt lies between the clips.
     """
 
     slo: str
@@ -83,12 +85,17 @@ class Finding(msgspec.Struct, kw_only=True, frozen=True):
     allowed: float
     n: int
     why: str
+    more: bool = True
 
 
 class Evidence(msgspec.Struct, kw_only=True, frozen=True):
-    """A level: `state` is failed where any objective failed, passed where all passed."""
+    """A level: `state` is failed where any objective failed, passed where all passed.
+
+    `more`: it is undecided, and more utterances could decide it.
+    """
 
     state: State
+    more: bool
     utterances: int
     findings: list[Finding]
 
@@ -135,7 +142,9 @@ def weigh(
         else _share(slo, seen.counts.get(slo, Counts()))
         for slo in objectives
     ]
-    return Evidence(state=_jointly(found.state for found in findings), utterances=seen.utterances, findings=findings)
+    state = _jointly(found.state for found in findings)
+    more = state == "undecided" and all(found.more for found in findings if found.state == "undecided")
+    return Evidence(state=state, more=more, utterances=seen.utterances, findings=findings)
 
 
 def resampled(outputs: Sequence[Spoken], seed: int = 0) -> tuple[float, float]:
@@ -204,7 +213,8 @@ def _kind(slo: Slo, kind: str, outputs: Sequence[Spoken], points: Points | None,
     else:
         state = "passed" if high <= slo.limit else "failed" if low > slo.limit else "undecided"
     why = f"{value:.3g} over {n} outputs of {clips} clips, between {low:.3g} and {high:.3g} with 95 % confidence"
-    return _finding(slo, state, (value, low, high), slo.limit, n, f"{why}; limit {slo.limit:g}")
+    found = _finding(slo, state, (value, low, high), slo.limit, n, f"{why}; limit {slo.limit:g}")
+    return msgspec.structs.replace(found, more=n < ENOUGH * clips)
 
 
 def _finding(

@@ -1,4 +1,4 @@
-"""A service with a planted knee, as a queue in virtual time: `slots` sessions are served at once, the rest wait in line.
+"""A service with a planted knee, as a queue in virtual time: `slots` sessions at once, and a line.
 
 A slot is held for the length of the media and the service time. Closed users come over the length of one session, and
 each comes again as soon as it has its answer; the first session of each is not measured.

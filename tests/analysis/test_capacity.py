@@ -103,7 +103,7 @@ def test_with_a_late_tester_from_the_first_level_nothing_is_known() -> None:
     assert (result.value, result.limited_by, result.at_least) == (None, "tester", False)
     assert made(result) == [(5, 0, 1), (5, 0, 2)]
     assert "= " not in result.sentence
-    assert result.sentence.startswith("no capacity found: limited by the tester at 5 users")
+    assert result.sentence.startswith("none found: limited by the tester at 5 users")
 
 
 def test_a_repeat_that_the_tester_spoiled_is_no_repeat() -> None:
@@ -120,7 +120,7 @@ def test_a_repeat_that_does_not_hold_leads_down_and_widens_the_interval() -> Non
     assert result.undecided == [10]
     at_10 = next(level for level in result.levels if level.level == 10)
     assert (at_10.held, at_10.why) == ("undecided", "passed in 1 of 2 trials")
-    assert result.sentence == "9 users: 10 users is undecided: passed in 1 of 2 trials"
+    assert result.sentence == "9 users: 10 users stayed undecided: passed in 1 of 2 trials"
 
 
 def test_an_undecided_level_gets_more_utterances_up_to_the_most_and_then_does_not_hold() -> None:
@@ -172,9 +172,7 @@ def test_a_service_that_does_not_even_hold_one_has_no_capacity_and_a_reason() ->
     result = told(search)
     assert (result.value, result.high, result.at_least) == (None, 1, False)
     assert result.broke is not None
-    assert result.sentence.startswith(
-        "no capacity found: even 1 users did not hold: final_from_source_end.p95_s: 30 of"
-    )
+    assert result.sentence.startswith("none found: even 1 user did not hold: final_from_source_end.p95_s: 30 of")
 
 
 def test_a_lowest_level_that_fails_in_its_repeat_leaves_nothing() -> None:
@@ -190,7 +188,7 @@ def test_a_run_that_shows_nothing_is_not_asked_for_for_ever() -> None:
     result = search.result
     assert made(result) == [(1, 0, 1), (2, 0, 1)]
     assert (result.value, result.undecided) == (None, [1, 2])
-    assert "even 1 users is undecided: final_from_source_end.p95_s: nothing was measured" in result.sentence
+    assert "even 1 user stayed undecided: final_from_source_end.p95_s: nothing was measured" in result.sentence
 
 
 def test_the_result_so_far_is_at_least_and_unfinished() -> None:

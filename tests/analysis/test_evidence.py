@@ -152,6 +152,14 @@ def test_a_word_error_rate_is_bounded_over_clips_and_not_over_utterances() -> No
     assert heard(WER, spoken(uneven, times=500)).state == "undecided"  # the same ten clips say no more
 
 
+def test_more_utterances_are_asked_for_only_where_they_could_decide() -> None:
+    uneven = [0.0] * 8 + [0.9, 0.9]
+    assert heard(WER, spoken(uneven, times=1)).more
+    assert not heard(WER, spoken(uneven, times=5)).more  # each clip was heard often enough: the doubt is between them
+    assert not heard(WER, spoken([0.1] * 10, times=1)).more  # passed
+    assert found(P95, 3, 60).more
+
+
 def test_errors_are_pooled_over_the_length_of_the_references() -> None:
     mixed = [Spoken("long", 5, 100), Spoken("short", 1, 1)] * 9
     finding = heard(WER, mixed).findings[0]
@@ -230,7 +238,8 @@ def test_what_is_beyond_hope_is_so_with_99_9_percent_and_20_at_risk(slow: int, n
 
 def test_the_sentence_of_what_is_beyond_hope_names_the_objective_and_its_counts() -> None:
     assert broken(level(0, 40, failed=8), [P95, DONE], "transcript") == (
-        "final_from_source_end.p95_s cannot be met any more: 8 of 40 took longer than 2 s or failed, and 0.05 of all may"
+        "final_from_source_end.p95_s cannot be met any more: 8 of 40 took longer than 2 s or failed,"
+        " and 0.05 of all may"
     )
     assert broken(level(0, 40, failed=8), [DONE], "transcript") == (
         "completed.min_share cannot be met any more: 8 of 40 failed, and 0.01 of all may"
