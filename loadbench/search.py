@@ -108,11 +108,11 @@ class Outline:
     def media_minutes(self) -> tuple[float, float]:
         """(least, most) of the whole search; the least is that of a lowest level which fails at once."""
         span = self.asked.span
-        levels, trials = capacity.at_most(span, self.asked.repeats)
+        _, trials = capacity.at_most(span, self.asked.repeats)
         rest = [span.high] * (trials - len(span.coarse()))
         each = [self._trial_s(level) for level in (*span.coarse(), *rest)]
         probes_s = trials * max(self.asked.cooldown_s, self.mean_s)
-        return self.media_s(span.low) / 60, (sum(each) + probes_s) / 60 if levels else 0.0
+        return self.media_s(span.low) / 60, (sum(each) + probes_s) / 60
 
     def _trial_s(self, level: float) -> float:
         """A trial that stays undecided, with one run of it made again."""
@@ -123,6 +123,7 @@ class Outline:
         asked, span = self.asked, self.asked.span
         levels, trials = capacity.at_most(span, asked.repeats)
         least_min, most_min = self.media_minutes()
+        clips = f"{self.clips} clips in a new order at each level" if self.clips > 1 else "one clip"
         near = (
             f"{span.resolution:g} user{'s' * (span.resolution > 1)}"
             if span.unit == "users"
@@ -132,7 +133,7 @@ class Outline:
         probes = "one session before the search and, " if not self._starts_unloaded else ""
         return [
             f"search   {span.unit} from {span.low:g} to {span.high:g}, times {span.step:g}, then halving to {near}",
-            f"contacts {self.url}: nobody else, with {self.clips} clips in a new order at each level",
+            f"contacts {self.url}: nobody else, with {clips}",
             f"levels   at most {levels}, in {trials} trials (repeats of the last one and of the one above:"
             f" {asked.repeats}); a few more where one is undecided, or a repeat does not hold",
             f"each     at least {self.least} measured utterances ({needs}) and {PER_USER} of each user;"
@@ -211,7 +212,7 @@ def search(plan: Plan, asked: Asked, say: Say = _say) -> int:
     for line in _table(result):
         say(line)
     say(f"\ncapacity {result.sentence}" + (f" ({ENDED[state]})" if state in ENDED else ""))
-    if result.broke:
+    if result.broke and result.broke.why not in result.sentence:
         say(f"broke    {result.broke.slo} first, at {result.broke.level:g} {result.unit}: {result.broke.why}")
     say(f"result   {asked.folder / 'search.json'}")
     return _exit_code(result, state, reached=hunt.reached)

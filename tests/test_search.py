@@ -305,7 +305,7 @@ async def test_the_command_says_all_that_is_wrong_with_exit_code_2(tmp_path: Pat
 @pytest.mark.slow
 async def test_the_capacity_of_a_service_with_five_slots_is_five_within_one_user(tmp_path: Path) -> None:
     """A slot is held from the first frame to the final, which is all of a session but its connecting."""
-    signing(tmp_path, 10)
+    signing(tmp_path, 6)
     words = ("--profile", "sign-frames", "--first", "0.02", "--final", "0.1", "--capacity", "5", "--corpus", ".")
     begun = time.monotonic()
     async with simulating(tmp_path, *words) as url:
@@ -321,7 +321,7 @@ async def test_the_capacity_of_a_service_with_five_slots_is_five_within_one_user
         pytest.skip(f"this machine was too busy to search: {result['why']}")
     assert abs(result["value"] - 5) <= 1, out
     assert result["broke"]["slo"] == "first_output_from_media.p90_s"
-    assert time.monotonic() - begun < 60
+    assert time.monotonic() - begun < 90  # about 35 s on an idle machine
 
 
 @pytest.mark.realtime
