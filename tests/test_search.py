@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 import wave
 from pathlib import Path
 from typing import Any
@@ -303,25 +302,26 @@ async def test_the_command_says_all_that_is_wrong_with_exit_code_2(tmp_path: Pat
 
 @pytest.mark.realtime
 @pytest.mark.slow
+@pytest.mark.timeout(240)  # on a busy machine each level takes seconds to start
 async def test_the_capacity_of_a_service_with_five_slots_is_five_within_one_user(tmp_path: Path) -> None:
     """A slot is held from the first frame to the final, which is all of a session but its connecting."""
     signing(tmp_path, 6)
     words = ("--profile", "sign-frames", "--first", "0.02", "--final", "0.1", "--capacity", "5", "--corpus", ".")
-    begun = time.monotonic()
     async with simulating(tmp_path, *words) as url:
         code, out, err = await loadbench(
             *("search", "--url", url, "--profile", "sign-frames", "--corpus", ".", "--from", "1", "--to", "16"),
             *("--set", "slo.completed.min_share=0.9", "--set", "slo.first_output_from_media.p90_s=0.08"),
             *("--max-utterances", "29", "--cooldown", "0", "--out", "found"),
             cwd=tmp_path,
+            patience_s=200,
         )
-    assert code == 0, out + err
+    assert code in (0, 3), out + err
     result = json.loads((tmp_path / "found" / "search.json").read_text())["capacity"]
     if result["limited_by"] == "tester":
         pytest.skip(f"this machine was too busy to search: {result['why']}")
     assert abs(result["value"] - 5) <= 1, out
     assert result["broke"]["slo"] == "first_output_from_media.p90_s"
-    assert time.monotonic() - begun < 90  # about 35 s on an idle machine
+    assert sum(point["facts"]["duration_s"] for point in result["curve"]) < 60
 
 
 @pytest.mark.realtime
