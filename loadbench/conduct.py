@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from loadbench import plan as plans
+from loadbench.analysis.broken import broken
 from loadbench.analysis.judge import Judge
 from loadbench.analysis.response import responses
 from loadbench.engine import host, pipe
@@ -74,11 +75,11 @@ async def perform(prepared: Prepared, folder: Path, view: View) -> Result:
         await engine.start(start)
         stack.push_async_callback(engine.close)
         interrupts = stack.enter_context(_interrupts(engine, writer, view))
-        reason = await _watch(prepared, engine, judge, exporter, writer, view)
-        reason = "interrupted" if interrupts() else reason
+        reason, why = await _watch(prepared, engine, judge, exporter, writer, view)
+        reason, why = ("interrupted", "") if interrupts() else (reason, why)
         exporter.state(judge.verdict(), judge.slo())
         writer.snapshot(exporter.text())
-        writer.close(Done(ended_ns=time.monotonic_ns(), reason=reason))
+        writer.close(Done(ended_ns=time.monotonic_ns(), reason=reason, why=why))
         derived = derive(folder)
         view.close()
         result = Result(folder, _exit_code(derived.summary, reason), derived.summary, derived.scores)
@@ -109,8 +110,9 @@ async def _with_canary(prepared: Prepared, stack: contextlib.AsyncExitStack, vie
 
 async def _watch(
     prepared: Prepared, engine: host.EngineProcess, judge: Judge, exporter: Exporter, writer: Writer, view: View
-) -> str:
-    reason = "engine lost"
+) -> tuple[str, str]:
+    """All events to all who want them; the reason of the end, and a sentence where there is more to say."""
+    reason, hopeless = "engine lost", ""
     async for event in engine.events():
         writer.take(event)
         exporter.take(event)
@@ -125,6 +127,8 @@ async def _watch(
             judge.add(event)
             exporter.state(judge.verdict(), judge.slo())
             view.take(event, judge.figures())
+            if prepared.plan.workload.stop_when_broken and not hopeless:
+                hopeless = await _stopped(prepared, engine, judge, view)
         elif isinstance(event, pipe.Ready):
             prepared.close()  # the engine has mapped the wire files: nameless, they go when it goes, however it goes
         elif isinstance(event, pipe.Finished):
@@ -134,7 +138,17 @@ async def _watch(
         if writer.error is not None:
             await engine.send(pipe.Stop(drain_s=0.0))
             raise writer.error
-    return reason
+    return ("broken", hopeless) if hopeless and reason == "time_up" else (reason, "")
+
+
+async def _stopped(prepared: Prepared, engine: host.EngineProcess, judge: Judge, view: View) -> str:
+    """Cut the run where an objective is beyond hope; the sentence that says which, or ""."""
+    sentence = broken(judge, prepared.header.slo, prepared.header.headline_channel)
+    if sentence is None:
+        return ""
+    view.note(f"stopping {sentence}")
+    await engine.send(pipe.Stop(drain_s=0.0, outcome="time_up"))
+    return sentence
 
 
 def _observe(record: SessionRecord, exporter: Exporter) -> None:
@@ -180,6 +194,8 @@ def _exit_code(summary: Mapping[str, Any], reason: str) -> int:
         return 4
     if summary["verdict"]["state"] == "INVALID":
         return 3
+    if reason == "broken":
+        return 1
     return 0 if all(item["met"] for item in summary["slo"]) else 1
 
 

@@ -123,6 +123,7 @@ class WorkloadSection(Section):
     spike_s: float | None = Field(None, gt=0)
     after_s: float | None = Field(None, gt=0)
     windows: int = Field(6, ge=2, description="soak: equal stages, whose figures show what time does")
+    stop_when_broken: bool = Field(False, description="end the run as soon as an SLO cannot reasonably be met any more")
     stages: list[StageSection] = []
 
     @property

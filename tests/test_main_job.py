@@ -36,12 +36,12 @@ def tone(folder: Path, seconds: float) -> bytes:
     return samples.tobytes()
 
 
-async def loadbench(*words: str, cwd: Path) -> tuple[int, str, str]:
+async def loadbench(*words: str, cwd: Path, patience_s: float = 90) -> tuple[int, str, str]:
     """A run of the command line: exit code, output, errors."""
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "loadbench", *words, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    out, err = await asyncio.wait_for(child.communicate(), 90)
+    out, err = await asyncio.wait_for(child.communicate(), patience_s)
     assert child.returncode is not None
     return child.returncode, out.decode(), err.decode()
 

@@ -188,6 +188,7 @@ def _run(bundle: Bundle, facts: _Facts) -> dict[str, Any]:
         "begun_at": _calendar(header, begun_ns),
         "duration_s": (ended_ns - begun_ns) / 1e9,
         "reason": done.reason if done else None,
+        "why": done.why if done else "",
         "url": header.plan.get("target", {}).get("url"),
         "profile": header.profile.get("name"),
         "profile_checked": header.profile.get("checked"),

@@ -31,6 +31,8 @@ def _verdict(summary: dict[str, Any]) -> list[str]:
     lines = [f"tester   {verdict['state']}   {figures}"]
     lines += [f"         {reason}" for reason in verdict["reasons"]]
     lines += _canary(summary.get("canary"))
+    if summary["run"].get("why"):
+        lines.append(f"ended    {visible(summary['run']['reason'])}: {visible(summary['run']['why'])}")
     if not summary["complete"]:
         lines.append("bundle   INCOMPLETE: the run did not come to its end; this is what was written until then")
     return lines
