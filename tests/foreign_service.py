@@ -29,6 +29,7 @@ class Call:
     media_bytes: int = 0
     end_ns: int = 0
     first_chunk: asyncio.Event = field(default_factory=asyncio.Event)
+    chunks: asyncio.Queue[int] = field(default_factory=asyncio.Queue)
     end: asyncio.Event = field(default_factory=asyncio.Event)
 
     def say(self, message: dict[str, Any] | str) -> int:
@@ -90,10 +91,13 @@ class Service:
             call = await self._greet(reader, writer)
             if call is not None:
                 speaking = asyncio.ensure_future(self.script(call))
-                await (_hear_chunks(reader, call) if call.is_http else _hear_frames(reader, call))
-                await speaking
-        except (asyncio.IncompleteReadError, ConnectionError):
-            return
+                if call.is_http:
+                    await _hear_chunks(reader, call)
+                    await speaking
+                else:
+                    await _hear_frames(reader, call)
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            return  # gone, or the test is over
         finally:
             self.open_now -= 1
             if speaking is not None:
@@ -127,6 +131,7 @@ def _came(call: Call, size: int) -> None:
     call.arrivals.append(time.monotonic_ns())
     call.media_bytes += size
     call.first_chunk.set()
+    call.chunks.put_nowait(size)
 
 
 def _ended(call: Call) -> None:

@@ -139,7 +139,17 @@ async def test_a_service_that_is_stopped_for_5_s_is_seen_in_full_and_the_tester_
 
 async def stop_the_service(folder: Path, bundle: Path) -> tuple[dict[str, Any], int, int, int | None]:
     """A run with the service stopped from 1.05 s to 6.05 s after the first start: its summary, and when that was."""
-    words = ("simulate", "--log", f"{bundle.name}.jsonl", "--profile", "vosk", "--first", "0.05", "--final", str(FINAL_S))
+    words = (
+        "simulate",
+        "--log",
+        f"{bundle.name}.jsonl",
+        "--profile",
+        "vosk",
+        "--first",
+        "0.05",
+        "--final",
+        str(FINAL_S),
+    )
     async with running("-m", "loadbench", *words, cwd=folder) as service:
         assert service.stdout is not None
         url = (await asyncio.wait_for(service.stdout.readline(), 30)).decode().split()[-1]

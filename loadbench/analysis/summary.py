@@ -57,7 +57,7 @@ def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
         "lateness": _lateness(verdict, facts),
         "users": facts.users,
         "stages": {stage: _responses(judge.responses(stage), SHORT) for stage in judge.stages},
-        "clips": {clip: _clip(responses) for clip, responses in facts.clips.items()},
+        "clips": {clip: _clip(responses, facts.streamed[clip]) for clip, responses in facts.clips.items()},
         "volume": facts.volume,
         "messages": facts.messages,
         "acks": facts.messages.get("ack", 0),
@@ -97,6 +97,7 @@ class _Facts:
         self.finality: Counter[str] = Counter()
         self.causes: dict[str, dict[str, Any]] = {}
         self.clips: dict[str, Responses] = {}
+        self.streamed: Counter[str] = Counter()
         self.users = {"target_max": 0, "active_max": 0}
         self.blocked = {"sessions": 0, "sum_s": 0.0, "unsent_max_bytes": 0}
         self.chunk_max_ms: float | None = None
@@ -159,6 +160,7 @@ class _Facts:
             self.done_rules[utterance.done_rule] += 1
         if header.headline_channel in utterance.channels:
             self.finality[utterance.channels[header.headline_channel].finality] += 1
+        self.streamed[utterance.clip] += utterance.media_zero_ns is not None
         if utterance.clip not in self.clips:
             metrics = dict.fromkeys(("first_output_from_media", "final_from_source_end", header.headline_metric))
             self.clips[utterance.clip] = Responses([header.headline_channel, *header.channel_stages], metrics)
@@ -216,9 +218,9 @@ def _responses(responses: Responses, stats: Sequence[str]) -> dict[str, dict[str
     }
 
 
-def _clip(responses: Responses) -> dict[str, Any]:
+def _clip(responses: Responses, streamed: int) -> dict[str, Any]:
     """`n` counts how often the clip was streamed: a target that keeps what it heard answers repeats faster."""
-    return {"n": responses.utterances, "response": _responses(responses, SHORT)}
+    return {"n": streamed, "response": _responses(responses, SHORT)}
 
 
 def _population(population: Population, stats: Sequence[str]) -> dict[str, Any]:
