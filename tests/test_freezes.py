@@ -20,6 +20,7 @@ import pytest
 from loadbench.analysis.judge import Judge
 from loadbench.engine import health
 from loadbench.engine.pipe import Workload
+from loadbench.results.record import SessionRecord, Started
 from loadbench.results.tick import Tick
 from loadbench.simulator import log
 from tests.analysis.records import answered, bucket, header, started, tick
@@ -276,20 +277,16 @@ def test_one_gap_of_2_s_in_ten_minutes_and_1200_good_sessions_is_invalid() -> No
     assert len(verdict.reasons) == 2, "2 of 1200 sessions would be forgiven, and 1 chunk in 1000; the gap is not"
 
 
-@pytest.mark.looptime
-async def test_a_clock_that_jumps_by_2_s_in_ten_minutes_is_found_out_by_the_run_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(health, "BEAT_NS", 50 * MS)  # ten minutes of beats of 5 ms take a minute even in virtual time
-    heard = Heard()
+@pytest.fixture
+def slow_heart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten minutes of beats every 5 ms take a minute even in virtual time."""
+    monkeypatch.setattr(health, "BEAT_NS", 100 * MS)
 
-    def clock() -> int:
-        now = now_ns()
-        return now + 2 * S if now >= 300 * S else now
 
-    profile = stage.load_profile("vosk")
-    entry = stage.clip(tmp_path, profile, media_ms=1000, chunk_ms=500)
-    start = stage.plan([entry], profile, Workload(model="constant", rate=2.0, sessions=1200))
+async def played(folder: Path, work: Workload, clock: Callable[[], int]) -> tuple[Heard, Judge]:
+    """A run in virtual time on a clock of the test's own; clips of a second in two chunks."""
+    heard, profile = Heard(), stage.load_profile("vosk")
+    start = stage.plan([stage.clip(folder, profile, media_ms=1000, chunk_ms=500)], profile, work)
     with stage.memory.serve("asr", answering(0.1)):
         await stage.Engine(
             start,
@@ -298,12 +295,39 @@ async def test_a_clock_that_jumps_by_2_s_in_ten_minutes_is_found_out_by_the_run_
             make_alarm=lambda ring: stage.LoopAlarm(ring, clock, quantum_ns=1000),
             transport=stage.memory.transport,
         ).run()
-    assert heard.outcomes == {"ok": 1200}
-    assert sum(record.tainted for record in heard.records.values()) <= 12, "no more than one in a hundred"
     judge = Judge(header())
     for event in heard.events:
-        if isinstance(event, Tick | stage.SessionRecord):
+        if isinstance(event, Tick | Started | SessionRecord):
             judge.add(event)
+    return heard, judge
+
+
+@pytest.mark.looptime
+@pytest.mark.usefixtures("slow_heart")
+async def test_a_clock_that_jumps_by_2_s_in_ten_minutes_is_found_out_by_the_run_itself(tmp_path: Path) -> None:
+    def clock() -> int:
+        now = now_ns()
+        return now + 2 * S if now >= 300 * S else now
+
+    heard, judge = await played(tmp_path, Workload(model="constant", rate=1.0, sessions=600), clock)
+    assert heard.outcomes == {"ok": 600}
+    assert sum(record.tainted for record in heard.records.values()) <= 6, "no more than one in a hundred"
     verdict = judge.verdict()
     assert (verdict.state, verdict.reasons[0]) == ("INVALID", LATE)
-    assert verdict.figures["loop_gap_max_ms"] == pytest.approx(2000, abs=50)
+    assert verdict.figures["loop_gap_max_ms"] == pytest.approx(2000, abs=101)
+
+
+@pytest.mark.looptime
+@pytest.mark.usefixtures("slow_heart")
+async def test_a_tester_that_stands_still_between_ready_and_its_first_session_cannot_hide_it(tmp_path: Path) -> None:
+    """Of 101 sessions one starts late, which no percentile of starts shows."""
+
+    def clock() -> int:
+        now = now_ns()
+        return now + 2 * S if now >= 20 * MS else now
+
+    heard, judge = await played(tmp_path, Workload(model="closed", users=1, sessions=101), clock)
+    assert sum(record.lateness.start_ns > S for record in heard.records.values()) == 1
+    verdict = judge.verdict()
+    assert (verdict.state, verdict.reasons[0]) == ("INVALID", LATE)
+    assert verdict.figures["loop_gap_max_ms"] == pytest.approx(1970, abs=101)

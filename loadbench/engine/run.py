@@ -123,7 +123,7 @@ class Engine:
     def _begin(self) -> None:
         work = self._start.workload
         self._books.begin(self._begin_ns)
-        self._rig.heart.start()
+        self._rig.heart.start(self._begin_ns)
         self._agenda.at(self._next_tick_ns, self._guarded(self._tick))
         self._agenda.at(self._begin_ns + round(work.ramp_s * 1e9) + SETTLE_NS, self._guarded(self._settle))
         if self._schedule.end_ns is not None and work.drain_s is not None:
