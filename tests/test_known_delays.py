@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from loadbench.results.bundle import Bundle
 from loadbench.simulator import log
 from tests.test_main_job import loadbench, sessions
 
@@ -136,10 +137,27 @@ async def test_a_minute_of_speech_arrives_bit_for_bit_never_early_and_without_dr
         assert not entry.violations
 
 
+def own_errors_ms(folder: Path, bundle: str, first_chunk_ns: int) -> dict[str, list[float]]:
+    """As `errors_ms`, with the delays counted from when a message was handed over instead of when the service read it.
+
+    500 sessions keep the simulator, which is Python too, as busy as the tester: what lies between is its own slowness.
+    """
+    handed = {times.session: int(np.frombuffer(times.sent, "<i8")[0]) for times in Bundle(folder / bundle).chunks()}
+    errors: dict[str, list[float]] = {"first": [], "final": [], "read": []}
+    for record, entry in joined(folder, bundle):
+        utterance = record["utterances"][0]
+        heard, zero_ns = utterance["channels"]["transcript"], utterance["media_zero_ns"]
+        first_ns = entry.first_sent_ns - (zero_ns + handed[record["id"]]) + first_chunk_ns
+        errors["first"].append(abs(heard["first_ns"] - zero_ns - first_ns) / 1e6)
+        final_ns = entry.final_sent_ns - utterance["eos_ns"]
+        errors["final"].append(abs(heard["last_final_ns"] - utterance["source_end_ns"] - final_ns) / 1e6)
+        errors["read"].append((entry.end_ns - utterance["eos_ns"]) / 1e6)
+    return {name: sorted(values) for name, values in errors.items()}
+
+
 async def test_500_sessions_at_once_are_measured_as_the_service_says_to_2_ms_at_the_median_and_10_ms_at_p99(
     tmp_path: Path,
 ) -> None:
-    """Half a second of speech a chunk, so that the simulator, which is Python too, keeps up with 1,000 a second."""
     speech(tmp_path, 6.0)
     profile = resources.files("loadbench").joinpath("data/profiles/vosk.yaml").read_text()
     assert profile.count("chunk_ms: 200") == 1
@@ -150,7 +168,7 @@ async def test_500_sessions_at_once_are_measured_as_the_service_says_to_2_ms_at_
         async with simulating(tmp_path, *words) as url:
             code, out, err = await loadbench(
                 *("run", "--url", url, "--profile", "halves.yaml", "--corpus", ".", "--users", "500"),
-                *("--sessions", "500", "--ramp", "4", "--out", attempt, "--quiet"),
+                *("--sessions", "500", "--ramp", "5", "--out", attempt, "--quiet"),
                 cwd=tmp_path,
             )
         assert code in (0, 3), out + err
@@ -159,11 +177,12 @@ async def test_500_sessions_at_once_are_measured_as_the_service_says_to_2_ms_at_
             break
     assert summary["users"]["active_max"] == 500
     assert summary["sessions"]["started"] == summary["sessions"]["finished"] == 500
-    errors = errors_ms(joined(tmp_path, attempt), "transcript", 500_000_000)
-    print({k: (statistics.median(v), v[494], v[-1]) for k, v in errors.items()}, summary["verdict"])
+    errors = own_errors_ms(tmp_path, attempt, 500_000_000)
+    assert errors["read"][0] > -2, "an end mark that the service read before it was handed over"
     if summary["verdict"]["state"] != "VALID":
         pytest.skip(f"this machine was too busy to measure: {summary['verdict']['reasons']}")
-    for values in errors.values():
+    for name, values in errors.items():
         assert len(values) == 500
-        assert statistics.median(values) <= 2
-        assert values[494] <= 10
+        assert statistics.median(values) <= 2, name
+    assert errors["first"][494] <= 10
+    assert errors["final"][494] <= 10
