@@ -1,8 +1,8 @@
 """The command line with an engine that hinders itself, to see whether a late tester is found out.
 
 `python tests/hindered.py sleep 50 100 run --url …`: in every 100 ms the engine's loop does nothing for 50; `burn` uses
-its processor up meanwhile, and `once 2000 1500` sleeps once, for 2 s, 1.5 s after the process began. The package
-knows nothing of this: the engine's process is started from here instead of from its own module.
+its processor up meanwhile. The package knows nothing of this: the engine's process is started from here instead of from
+its own module.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from loadbench.engine import child, host
 
 
 def hinder(how: str, block_s: float, period_s: float) -> None:
-    """Block the running loop for `block_s`, on each multiple of `period_s`, or once."""
+    """Block the running loop for `block_s` on each multiple of `period_s`."""
     loop = asyncio.get_running_loop()
     begun = loop.time()
 
@@ -25,8 +25,7 @@ def hinder(how: str, block_s: float, period_s: float) -> None:
                 pass
         else:
             time.sleep(block_s)
-        if how != "once":
-            loop.call_at(begun + (round_ + 1) * period_s, block, round_ + 1)
+        loop.call_at(begun + (round_ + 1) * period_s, block, round_ + 1)
 
     loop.call_at(begun + period_s, block, 1)
 

@@ -171,11 +171,13 @@ async def test_b16_50_sessions_of_500_chunks_and_a_short_tail_end_at_10_010_s_as
         finals.append(part["channels"]["transcript"]["last_final_ns"] - part["source_end_ns"])
         drifts.append(statistics.median(behind[-100:]) - statistics.median(behind[:100]))
     assert max(abs(drift) for drift in drifts) < 0.002 * 10_010 * MS, "relative sleeps drift by 2 %"
-    if summary_of(tmp_path / "bundle")["verdict"]["state"] != "VALID":
+    state = summary_of(tmp_path / "bundle")["verdict"]["state"]
+    if state == "INVALID":
         pytest.skip("this machine was too busy to measure")
-    assert rank(middle, 95) <= 20 * MS
-    assert rank(ends, 95) <= 20 * MS
-    assert rank(finals, 95) <= 30 * MS
+    share = 100 if state == "VALID" else 75  # of the sessions, where others took the processor from us or the service
+    assert rank(middle, share) <= 20 * MS
+    assert rank(ends, share) <= 20 * MS
+    assert rank(finals, share) <= 30 * MS
 
 
 # ---- B18: a lock-step generator hides a freeze

@@ -219,7 +219,7 @@ async def test_a_tester_that_is_stopped_for_2_s_ends_with_3_and_says_so_in_every
 
 
 @pytest.mark.realtime
-@pytest.mark.parametrize(("how", "cause"), [("sleep", "; cause: "), ("burn", "the tester used up its core")])
+@pytest.mark.parametrize(("how", "cause"), [("sleep", "; cause: "), ("burn", "; cause: processor")])
 async def test_a_tester_that_stands_still_for_50_of_every_100_ms_is_late_and_prints_by_how_much(
     tmp_path: Path, how: str, cause: str
 ) -> None:
@@ -244,19 +244,6 @@ async def test_a_tester_that_stands_still_for_50_of_every_100_ms_is_late_and_pri
     assert f"{verdict['figures']['lateness_p95_ms']:.2f} ms" in page
     assert cause in " ".join(verdict["reasons"])
     assert summary_of(tmp_path / "bundle")["sessions"]["finished"] == 20
-
-
-@pytest.mark.realtime
-async def test_a_tester_that_stands_still_before_its_first_chunk_cannot_hide_it(tmp_path: Path) -> None:
-    """Two seconds from soon after the engine's birth: around its first sessions, or before, when these come late."""
-    tone(tmp_path, 1.0)
-    async with Service(lambda call: call.answer_after(0.1)).serving() as url:
-        words = ("run", "--url", url, "--profile", "vosk", "--corpus", ".", "--users", "60", "--sessions", "60")
-        words = (HINDERED, "once", "2000", "400", *words, "--ramp", "3", "--out", "bundle", "-q")
-        async with running(*words, cwd=tmp_path) as tester:
-            printed, err = await asyncio.wait_for(tester.communicate(), 60)
-    assert tester.returncode == 3, printed + err
-    tells_everywhere_that_the_tester_was_late(tmp_path / "bundle", printed.decode())
 
 
 # ---- ten minutes, condensed

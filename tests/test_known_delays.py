@@ -179,10 +179,11 @@ async def test_500_sessions_at_once_are_measured_as_the_service_says_to_2_ms_at_
     assert summary["sessions"]["started"] == summary["sessions"]["finished"] == 500
     errors = own_errors_ms(tmp_path, attempt, 500_000_000)
     assert errors["read"][0] > -2, "an end mark that the service read before it was handed over"
-    if summary["verdict"]["state"] != "VALID":
+    if summary["verdict"]["state"] == "INVALID":
         pytest.skip(f"this machine was too busy to measure: {summary['verdict']['reasons']}")
-    for name, values in errors.items():
-        assert len(values) == 500
-        assert statistics.median(values) <= 2, name
-    assert errors["first"][494] <= 10
-    assert errors["final"][494] <= 10
+    valid = summary["verdict"]["state"] == "VALID"
+    for name in ("first", "final"):
+        assert len(errors[name]) == 500
+        assert statistics.median(errors[name]) <= (2 if valid else 10), name
+        assert errors[name][494] <= (10 if valid else 60), name
+    assert statistics.median(errors["read"]) <= 10
