@@ -91,7 +91,7 @@ def first_planned_ns(folder: Path) -> int | None:
 
 
 FINAL_S, MEDIA_S, RATE, SESSIONS, STOP_S = 0.05, 0.2, 10, 110, 5.0
-CATCH_UP_S = 0.4  # the service's own work on 50 handshakes and finals, all due at once
+CATCH_UP_S = 1.0  # the service's own work on 50 handshakes and finals, all due at once
 
 
 def answer_s(planned_s: float, stopped_s: float, resumed_s: float) -> float:
@@ -120,21 +120,21 @@ async def test_a_service_that_is_stopped_for_5_s_is_seen_in_full_and_the_tester_
     expected = [answer_s(at / S, stopped_ns / S, resumed_ns / S) for at in starts]
     assert sum(value > 0.1 for value in expected) == pytest.approx(STOP_S * RATE, abs=2)
     assert max(expected) == pytest.approx(STOP_S, abs=0.15)
+    said = {entry.session: entry.final_sent_ns for entry in log.read(tmp_path / f"{attempt}.jsonl")}
+    logged = [(said[record["id"]] - record["planned_ns"]) / S - MEDIA_S for record in records]
     measured = found["response"]["transcript"]["final_from_planned_end"]
     for name, percent in {"p50": 50, "p90": 90, "p95": 95, "p99": 99, "max": 100}.items():
         for population in ("finished", "started"):
-            late_s = measured[population][name]["value_s"] - rank(expected, percent)
-            assert -0.02 < late_s < CATCH_UP_S, name
-    said = {entry.session: entry.final_sent_ns for entry in log.read(tmp_path / f"{attempt}.jsonl")}
-    heard = {record["id"]: record["utterances"][0]["channels"]["transcript"]["last_final_ns"] for record in records}
-    behind = sorted(heard[name] - said[name] for name in heard)
-    assert behind[SESSIONS // 2] < 2 * MS, "beside the service's own log, final by final"
+            value_s = measured[population][name]["value_s"]
+            assert -0.02 < value_s - rank(expected, percent) < CATCH_UP_S, name
+            assert -0.005 < value_s - rank(logged, percent) < 0.3, "beside the service's log, stamped before it is sent"
     assert measured["finished"]["p50"]["value_s"] < 0.1
     assert measured["finished"]["p95"]["value_s"] > 4
     assert max(record["begun_ns"] - record["planned_ns"] for record in records) < 500 * MS, "started on plan"
     assert not any("stood still" in reason for reason in found["verdict"]["reasons"])
-    if found["verdict"]["state"] != "VALID":
+    if found["verdict"]["state"] == "INVALID":
         pytest.skip(f"this machine was too busy to measure: {found['verdict']['reasons']}")
+    assert all("cause: processor" in reason for reason in found["verdict"]["reasons"]), "VALID, but for a busy machine"
     assert code == 0
 
 
