@@ -35,7 +35,11 @@ from loadbench.watch.terminal import View, encoding
 
 SCHEMA_VERSION: Final = 1
 PER_USER: Final = 3  # measured sessions of each user, at least
-PLAIN: Final = {"stages": [], "levels": [], "peak": None}  # a level is one stage, whatever the plan makes of its own
+PLAIN: Final[dict[str, Any]] = {
+    "stages": [],
+    "levels": [],
+    "peak": None,
+}  # a level is one stage, whatever the plan makes of its own
 MOST: Final = 4  # times the least: as many utterances are spent on a level that stays undecided
 DRAINED: Final = 1.5  # times the unloaded response: the service has worked off what it was left with
 NOISE_S: Final = 0.05  # a response of a few milliseconds is never within 1.5 times of another

@@ -19,6 +19,7 @@ from loadbench.engine.pipe import Finished, Inbound, Outbound, Start
 from loadbench.results.masks import Masks
 from loadbench.results.record import SessionRecord, Started
 
+ENGINE: Final = (sys.executable, "-m", "loadbench.engine.child")
 READ_BYTES: Final = 256 * 1024
 PATIENCE_S: Final = 3.0
 LAST_WORDS: Final = 2000
@@ -129,7 +130,7 @@ def _spawn(fd: int, log: IO[bytes]) -> "subprocess.Popen[bytes]":
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         return subprocess.Popen(  # noqa: S603 - our own interpreter, our own module
-            [sys.executable, "-m", "loadbench.engine.child", str(fd)],
+            [*ENGINE, str(fd)],
             pass_fds=[fd],
             stdin=subprocess.DEVNULL,
             stderr=log,

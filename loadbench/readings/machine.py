@@ -1,5 +1,6 @@
 """The tester's own machine: what it is, once; how it fares, each second; and what this process takes of it."""
 
+import contextlib
 import os
 import platform
 import time
@@ -100,20 +101,27 @@ class Readings:
         psutil.cpu_percent(percpu=True)  # the first call only sets the mark for the next
 
     def take(self) -> dict[str, float]:
-        """Levels now, and shares (0 to 1) since the last call."""
-        cores = psutil.cpu_percent(percpu=True)
+        """Levels now, and shares (0 to 1) since the last call; nothing where no file handle is left to ask with."""
+        try:
+            cores, memory = psutil.cpu_percent(percpu=True), psutil.virtual_memory()
+        except OSError:
+            return {}
         taken = {f"core{number}_share_sampled": percent / 100 for number, percent in enumerate(cores)}
-        taken["memory_available_bytes"] = float(psutil.virtual_memory().available)
+        taken["memory_available_bytes"] = float(memory.available)
         if hasattr(os, "getloadavg"):
             taken["load_1m"] = os.getloadavg()[0]
         return taken
 
 
 class OwnProcess:
-    """What this process takes. `cpu_ns` is accounted by the scheduler, not sampled."""
+    """What this process takes. `cpu_ns` is accounted by the scheduler, not sampled.
+
+    To ask takes a file handle. Where none is left the last answer stands: that is no reason to end a run.
+    """
 
     def __init__(self) -> None:
         self._process = psutil.Process()
+        self._rss_bytes = self._fds = 0
 
     def cpu_ns(self) -> int:
         """Processor time of all threads so far."""
@@ -126,11 +134,15 @@ class OwnProcess:
 
     def rss_bytes(self) -> int:
         """Memory in use."""
-        return int(self._process.memory_info().rss)
+        with contextlib.suppress(OSError):
+            self._rss_bytes = int(self._process.memory_info().rss)
+        return self._rss_bytes
 
     def fds(self) -> int:
         """Open file handles."""
-        return self._process.num_fds()
+        with contextlib.suppress(OSError):
+            self._fds = self._process.num_fds()
+        return self._fds
 
 
 def _cpu_model() -> str | None:

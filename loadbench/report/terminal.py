@@ -7,7 +7,10 @@ from loadbench.analysis.response import METRICS
 from loadbench.report.visible import visible
 
 SHOWN: Final = ("p50", "p95", "p99", "max")
-TESTER: Final = (("lateness p99", "lateness_p99_ms"), ("loop gap", "loop_gap_max_ms"))
+TESTER: Final = (
+    *(("lateness p95", "lateness_p95_ms"), ("p99", "lateness_p99_ms")),
+    *(("loop gap p99", "loop_gap_p99_ms"), ("max", "loop_gap_max_ms")),
+)
 MOST_CAUSES: Final = 6
 
 

@@ -1,4 +1,5 @@
 import math
+import resource
 
 from loadbench.readings import machine
 
@@ -40,3 +41,16 @@ def test_the_process_is_charged_for_what_it_uses() -> None:
     with open("/dev/null"):  # noqa: PTH123 - a handle, any handle
         held = own.fds()
     assert held == own.fds() + 1
+
+
+def test_without_a_file_handle_to_ask_with_the_last_answer_stands_and_nothing_breaks() -> None:
+    own, readings = machine.OwnProcess(), machine.Readings()
+    rss_bytes, fds = own.rss_bytes(), own.fds()
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+    try:
+        asked = own.rss_bytes(), own.fds(), own.run_delay_ns(), readings.take()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert asked == (rss_bytes, fds, None, {})
+    assert readings.take()
