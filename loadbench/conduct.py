@@ -64,6 +64,9 @@ async def perform(prepared: Prepared, folder: Path, view: View) -> Result:
         session_limit_s=_longest_s(prepared),
     )
     async with contextlib.AsyncExitStack() as stack:
+        engine = host.EngineProcess()
+        stack.push_async_callback(engine.close)
+        await engine.spawn()  # comes up beside the responder
         start = await _with_canary(prepared, stack, view)
         writer = Writer(BundleWriter(folder, header, prepared.masks))
         for note in header.corpus["notes"]:
@@ -71,9 +74,7 @@ async def perform(prepared: Prepared, folder: Path, view: View) -> Result:
         if metrics.enabled:
             address = await stack.enter_async_context(exporter.serving(metrics.host, metrics.port))
             view.note(f"metrics  {address}")
-        engine = host.EngineProcess()
         await engine.start(start)
-        stack.push_async_callback(engine.close)
         interrupts = stack.enter_context(_interrupts(engine, writer, view))
         reason, why = await _watch(prepared, engine, judge, exporter, writer, view)
         reason, why = ("interrupted", "") if interrupts() else (reason, why)

@@ -26,7 +26,7 @@ LAST_WORDS: Final = 2000
 
 
 class EngineProcess:
-    """One engine. `start`, then `events` until it ends; `close` in any case."""
+    """One engine. `start` (with or without `spawn` before it), then `events` until it ends; `close` in any case."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -42,14 +42,19 @@ class EngineProcess:
         """The process; None before `start`."""
         return self._process.pid if self._process else None
 
-    async def start(self, start: Start) -> None:
-        """Spawn the process and hand it the plan."""
-        self._masks = Masks(start.secrets.values())
+    async def spawn(self) -> None:
+        """Spawn the process, which can so come up while the plan is not ready yet."""
         ours, theirs = socket.socketpair()
         with theirs:
             self._log = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
             self._process = _spawn(theirs.fileno(), self._log)
         self._reader, self._writer = await asyncio.open_unix_connection(sock=ours)
+
+    async def start(self, start: Start) -> None:
+        """Hand the plan to the process; spawn it first where that has not been done."""
+        self._masks = Masks(start.secrets.values())
+        if self._process is None:
+            await self.spawn()
         await self.send(start)
 
     async def send(self, message: Inbound) -> None:

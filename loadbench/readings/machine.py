@@ -101,23 +101,23 @@ class Readings:
         psutil.cpu_percent(percpu=True)  # the first call only sets the mark for the next
 
     def take(self) -> dict[str, float]:
-        """Levels now, and shares (0 to 1) since the last call; nothing where no file handle is left to ask with."""
+        """Levels now, and shares (0 to 1) since the last call; nothing where no file handle is left to read them."""
         try:
-            cores, memory = psutil.cpu_percent(percpu=True), psutil.virtual_memory()
+            return self._taken()
         except OSError:
             return {}
+
+    def _taken(self) -> dict[str, float]:
+        cores = psutil.cpu_percent(percpu=True)
         taken = {f"core{number}_share_sampled": percent / 100 for number, percent in enumerate(cores)}
-        taken["memory_available_bytes"] = float(memory.available)
+        taken["memory_available_bytes"] = float(psutil.virtual_memory().available)
         if hasattr(os, "getloadavg"):
             taken["load_1m"] = os.getloadavg()[0]
         return taken
 
 
 class OwnProcess:
-    """What this process takes. `cpu_ns` is accounted by the scheduler, not sampled.
-
-    To ask takes a file handle. Where none is left the last answer stands: that is no reason to end a run.
-    """
+    """What this process takes. `cpu_ns` is accounted by the scheduler, not sampled."""
 
     def __init__(self) -> None:
         self._process = psutil.Process()
@@ -133,13 +133,13 @@ class OwnProcess:
         return int(line.split()[1]) if line else None
 
     def rss_bytes(self) -> int:
-        """Memory in use."""
+        """Memory in use; as it was last known while no file handle is left to read it."""
         with contextlib.suppress(OSError):
             self._rss_bytes = int(self._process.memory_info().rss)
         return self._rss_bytes
 
     def fds(self) -> int:
-        """Open file handles."""
+        """Open file handles; as they were last known while none is left to count them."""
         with contextlib.suppress(OSError):
             self._fds = self._process.num_fds()
         return self._fds
