@@ -29,7 +29,7 @@ class Books:
         self._outcomes: Counter[str] = Counter()
         self._past: Counter[str] = Counter()  # messages of the sessions that are over
         self._told: Counter[str] = Counter()
-        self._past_blocked_ns = self._told_blocked_ns = 0
+        self._past_blocked_ns = self._told_blocked_ns = self._past_bytes = 0
 
     def begin(self, at_ns: int) -> None:
         """The first tick counts from here."""
@@ -47,14 +47,14 @@ class Books:
         self._outcomes[outcome] += 1
         self._past.update(driver.messages)
         self._past_blocked_ns += driver.blocked_ns
+        self._past_bytes += driver.media_bytes
 
     def tick(self, now: int, schedule: Schedule, more: dict[str, float]) -> Tick:
         """All since the last one. `schedule` knows what is meant to be; `more` goes beside the machine's readings."""
         span_ns, self._since_ns = max(0, now - self._since_ns), now
         started, self._told_started = self.started - self._told_started, self.started
-        media_bytes, self._told_bytes = self._wheel.media_bytes - self._told_bytes, self._wheel.media_bytes
         outcomes, self._outcomes = dict(self._outcomes), Counter()
-        late_ns, start_late_ns = self._wheel.take_late(), self._start_late_ns
+        late_ns, start_late_ns = self._wheel.ledger.take(), self._start_late_ns
         self._start_late_ns = array("q")
         lateness, lateness_sum_ns = fold(late_ns)
         gap_ns, gaps = self._heart.take(self._start.thresholds.taint_gap_ms * 1e6)
@@ -72,7 +72,7 @@ class Books:
             started=started,
             ended=outcomes,
             chunks={self._kind: len(late_ns)} if late_ns else {},
-            media_bytes=media_bytes,
+            media_bytes=self._media_bytes(),
             messages=self._messages(),
             lateness=lateness,
             lateness_sum_ns=lateness_sum_ns,
@@ -92,6 +92,11 @@ class Books:
         now = self._past + Counter(dict(zip(MESSAGE_KINDS, sums, strict=False)))
         fresh, self._told = now - self._told, now
         return dict(fresh)
+
+    def _media_bytes(self) -> int:
+        now = self._past_bytes + sum(driver.media_bytes for driver in self.active.values())
+        fresh, self._told_bytes = now - self._told_bytes, now
+        return fresh
 
     def _blocked(self) -> int:
         now_ns = self._past_blocked_ns + sum(driver.blocked_ns for driver in self.active.values())
