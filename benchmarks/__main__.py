@@ -9,20 +9,19 @@ included. Medians over the repeats. Figures of one table compare; figures of two
 """
 
 import argparse
-import contextlib
 import json
 import resource
-import signal
 import statistics
 import struct
 import subprocess
 import sys
 import tempfile
 import wave
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+
+from benchmarks.sink import sinking
 
 CHUNK_NS = 20_000_000
 HERE = Path(__file__).parent
@@ -30,29 +29,13 @@ HERE = Path(__file__).parent
 
 def measure(who: str, sessions: int, seconds: float) -> dict[str, float]:
     """One run of one sender against a fresh sink."""
-    with tempfile.TemporaryDirectory() as name, sinking(Path(name) / "arrivals.jsonl") as url:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as name, sinking() as seen:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(command(who, url, sessions, seconds, folder), check=True, stdout=subprocess.DEVNULL, timeout=300)
+        words = command(who, seen.url, sessions, seconds, Path(name))
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL, timeout=300)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu_s = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-    return figures(ARRIVALS.pop(), seconds, cpu_s)
-
-
-ARRIVALS: list[list[list[int]]] = []
-
-
-@contextlib.contextmanager
-def sinking(path: Path) -> Iterator[str]:
-    """A sink on a free port; what it saw is left in ARRIVALS."""
-    sink = subprocess.Popen([sys.executable, "-m", "benchmarks.sink", str(path)], stdout=subprocess.PIPE, text=True)
-    assert sink.stdout
-    try:
-        yield f"ws://127.0.0.1:{sink.stdout.readline().strip()}"
-    finally:
-        sink.send_signal(signal.SIGTERM)
-        sink.wait(30)
-    ARRIVALS.append([json.loads(line) for line in path.read_text().splitlines()])
+    return figures([times.tolist() for times in seen.arrivals], seconds, cpu_s)
 
 
 def command(who: str, url: str, sessions: int, seconds: float, folder: Path) -> list[str]:
