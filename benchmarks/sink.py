@@ -6,6 +6,7 @@ By hand, until SIGTERM or Ctrl-C; the port is printed first:
 """
 
 import contextlib
+import functools
 import json
 import os
 import signal
@@ -20,11 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.compiled import built
+from benchmarks.senders import OTHER_CORE, place
 
 
 @dataclass
 class Seen:
-    """What a sink saw: filled when it has ended. `arrivals`: one array a connection that sent any media, monotonic ns."""
+    """What a sink saw, filled when it has ended. `arrivals`: monotonic ns, an array a connection that sent media."""
 
     url: str
     arrivals: list[NDArray[np.int64]] = field(default_factory=list)
@@ -34,13 +36,13 @@ class Seen:
 
 
 @contextlib.contextmanager
-def sinking(*, every: int = 10, delay_us: int = 0, core: int | None = None) -> Iterator[Seen]:
-    """A sink on a free port of the loopback, ended with the block; `every` k-th message is answered, 0 for none."""
+def sinking(*, every: int = 10, delay_us: int = 0, core: int | None = OTHER_CORE) -> Iterator[Seen]:
+    """A sink on a free port of the loopback, ended with the block. Each `every`-th message is answered; 0: none."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "arrivals"
         words = [built("sink"), path, "--every", str(every), "--delay-us", str(delay_us)]
-        words += ["--core", str(core)] if core is not None else []
-        process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        begin = None if core is None else functools.partial(place, core)
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, preexec_fn=begin)
         assert process.stdout
         seen = Seen(f"ws://127.0.0.1:{process.stdout.readline().strip()}/")
         try:
@@ -65,4 +67,4 @@ def read(path: Path) -> Iterator[tuple[NDArray[np.int64], int]]:
 
 
 if __name__ == "__main__":
-    os.execv(built("sink"), ["sink", *sys.argv[1:]])  # noqa: S606
+    os.execv(built("sink"), ["sink", *sys.argv[1:]])
