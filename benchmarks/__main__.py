@@ -26,6 +26,9 @@ def parser() -> argparse.ArgumentParser:
     )
     asked.add_argument("--quick", action="store_true", help="all of it, small")
     asked.add_argument("--realtime", action="store_true", help="measured processes before all others (needs the right)")
+    asked.add_argument(
+        "--patience", type=float, default=0, help="seconds to wait for a quiet machine before each run (0)"
+    )
     commands = asked.add_subparsers(dest="what")
     for name, seconds, repeats in [
         ("floor", 4, 3),
@@ -114,6 +117,7 @@ def main() -> None:
     asked = parser().parse_args()
     if asked.realtime:
         os.environ["BENCH_REALTIME"] = "1"
+    os.environ["BENCH_PATIENCE"] = str(asked.patience)
     senders.stay_away()
     if asked.what:
         print(one_of(asked))

@@ -40,7 +40,8 @@ def steady(arrivals: Arrivals) -> tuple[int, int]:
 def errors_ns(at: NDArray[np.int64], interval_ns: int) -> NDArray[np.int64]:
     """The error of each message of one session."""
     behind: NDArray[np.int64] = at - interval_ns * np.arange(len(at))
-    return behind - behind.min()
+    least: np.int64 = behind.min()
+    return behind - least
 
 
 def pace(arrivals: Arrivals, interval_ns: int, sessions: int) -> Pace:

@@ -31,7 +31,7 @@ def _most(held: Callable[[int], bool], start: int, top: int, steps: int) -> int:
         good = start
         while good < top and held(min(2 * good, top)):
             good = min(2 * good, top)
-        bad = 2 * good
+        bad = min(2 * good, top)
     else:
         while bad > LEAST and not good:
             if held(max(LEAST, bad // 4)):

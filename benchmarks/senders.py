@@ -21,6 +21,7 @@ import psutil
 CORES = sorted(os.sched_getaffinity(0))
 SENDER_CORE, OTHER_CORE = CORES[0], CORES[-1]
 LOOK_S = 0.1  # between two looks at the tree
+BUSY_PERCENT = 10  # of all cores
 
 
 @dataclass
@@ -50,6 +51,13 @@ def place(core: int, pid: int = 0) -> None:
     os.sched_setaffinity(pid, {core})
     if os.environ.get("BENCH_REALTIME"):
         os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(1))
+
+
+def await_quiet() -> None:
+    """Wait until other programs leave the machine alone, at most BENCH_PATIENCE seconds (0 where it is not set)."""
+    end = time.monotonic() + float(os.environ.get("BENCH_PATIENCE", "0"))
+    while time.monotonic() < end and psutil.cpu_percent(interval=0.5) > BUSY_PERCENT:
+        pass
 
 
 def send(

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.compiled import built
-from benchmarks.senders import OTHER_CORE, place
+from benchmarks.senders import OTHER_CORE, await_quiet, place
 
 
 @dataclass
@@ -38,9 +38,10 @@ class Seen:
 @contextlib.contextmanager
 def sinking(*, every: int = 10, delay_us: int = 0, core: int | None = OTHER_CORE) -> Iterator[Seen]:
     """A sink on a free port of the loopback, ended with the block. Each `every`-th message is answered; 0: none."""
+    await_quiet()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "arrivals"
-        words = [built("sink"), path, "--every", str(every), "--delay-us", str(delay_us)]
+        words: list[str | Path] = [built("sink"), path, "--every", str(every), "--delay-us", str(delay_us)]
         begin = None if core is None else functools.partial(place, core)
         process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, preexec_fn=begin)
         assert process.stdout

@@ -72,7 +72,7 @@ def locust(schedule: str) -> Callable[[Path, Work], Command]:
 
     def command(tool: Path, work: Work) -> Command:
         users = ["-u", str(work.sessions), "-r", str(work.sessions), "--stop-timeout", "1"]
-        words = [tool, "-f", HERE / "locust_user.py", "--headless", "--only-summary", *users]
+        words: list[str | Path] = [tool, "-f", HERE / "locust_user.py", "--headless", "--only-summary", *users]
         return Command(words, work.settings(schedule), allowed=(0, 1))
 
     return command
@@ -82,7 +82,7 @@ def k6(schedule: str) -> Callable[[Path, Work], Command]:
     """k6 on as many threads as it has cores: one."""
 
     def command(tool: Path, work: Work) -> Command:
-        words = [tool, "run", "--quiet", "--no-usage-report", "--no-summary", HERE / "k6_script.js"]
+        words: list[str | Path] = [tool, "run", "--quiet", "--no-usage-report", "--no-summary", HERE / "k6_script.js"]
         return Command(words, work.settings(schedule) | {"GOMAXPROCS": "1"})
 
     return command

@@ -20,9 +20,9 @@ def python_tool(name: str) -> Path | None:
     tool, done = PEERS / "bin" / name, PEERS / ".done"
     wanted = (HERE / "requirements.txt").read_text()
     if not done.exists() or done.read_text() != wanted:
-        if not (PEERS / "bin" / "python").exists() and not _ran([sys.executable, "-m", "venv", PEERS]):
+        if not (PEERS / "bin" / "python").exists() and not _ran([sys.executable, "-m", "venv", str(PEERS)]):
             return None
-        pip = [PEERS / "bin" / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        pip: list[str | Path] = [PEERS / "bin" / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
         for requirement in wanted.split():
             _ran([*pip, requirement])  # one by one: each may be missing by itself
         done.write_text(wanted)

@@ -29,7 +29,7 @@ class Speaker(User):
         service.send("eof")
         listening.join()
         if next(left) == SESSIONS:
-            self.environment.runner.quit()
+            gevent.spawn(self.environment.runner.quit)  # not from here: it ends this greenlet first
         gevent.sleep(3600)
 
     def listen(self, service: websocket.WebSocket) -> None:
