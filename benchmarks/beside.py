@@ -4,6 +4,7 @@ import statistics
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from benchmarks import arrivals, ours
 from benchmarks.arrivals import SETTLE_NS, Pace
@@ -29,6 +30,23 @@ class Run:
     drift_ms: float
     real_time: float
     cpu_us: float
+
+
+@dataclass(frozen=True)
+class Paced:
+    """How the runs of the first table are: sessions, seconds that all of them stream, repeats."""
+
+    sessions: int
+    seconds: float
+    repeats: int
+
+
+@dataclass(frozen=True)
+class Searched:
+    """How the trials of a search are, and how many halvings follow the doubling."""
+
+    seconds: float
+    steps: int
 
 
 def measure(sender: "Sender", workload: Workload, sessions: int, seconds: float) -> Run:
@@ -74,13 +92,13 @@ def senders() -> dict[str, Sender | None]:
     return {"loadbench": loadbench, **{peer.name: of(peer) for peer in PEERS}}
 
 
-def paces(workload: Workload, sessions: int, seconds: float, repeats: int, found: dict[str, Sender | None]) -> str:
+def paces(workload: Workload, paced: Paced, found: dict[str, Sender | None]) -> str:
     """The table of drift, error and cost at one number of sessions."""
     runs: dict[str, list[Run]] = {name: [] for name in found}
-    for _ in range(repeats):
+    for _ in range(paced.repeats):
         for name, sender in found.items():
             if sender:
-                _kept(name, runs[name], lambda s=sender: measure(s, workload, sessions, seconds))  # type: ignore[misc]
+                _kept(name, runs[name], partial(measure, sender, workload, paced.sessions, paced.seconds))
     head = ["sender", "real time", "drift ms", "p50 ms", "p99 ms", "CPU us/frame", "by loadbench"]
     least = statistics.median([run.cpu_us for run in runs["loadbench"]] or [float("nan")])
     rows = [[name, *_cells(runs[name], least)] for name in found]
@@ -88,6 +106,7 @@ def paces(workload: Workload, sessions: int, seconds: float, repeats: int, found
 
 
 def _kept(name: str, runs: list[Run], make: Callable[[], Run]) -> None:
+    print(f"  {name}", file=sys.stderr)
     try:
         runs.append(make())
     except SenderError as failure:
@@ -106,7 +125,7 @@ def _cells(runs: list[Run], least: float) -> list[str]:
     return [figure(values, digits) for values, digits in columns]
 
 
-def capacities(workload: Workload, seconds: float, steps: int, found: dict[str, Sender | None]) -> str:
+def capacities(workload: Workload, search: Searched, found: dict[str, Sender | None]) -> str:
     """The table of sessions that are held."""
     rows = []
     for name, sender in found.items():
@@ -114,12 +133,14 @@ def capacities(workload: Workload, seconds: float, steps: int, found: dict[str, 
             rows.append([name, "not here", ""])
             continue
         start = 1000 if sender is loadbench else 10 if any(p.relative for p in PEERS if p.name == name) else 200
-        held = most(lambda n, s=sender: _pace(s, workload, n, seconds), LIMITS_MS, start=start, top=TOP, steps=steps)  # type: ignore[misc]
+        one = partial(trial, sender, workload, seconds=search.seconds)
+        held = most(one, LIMITS_MS, start=start, top=TOP, steps=search.steps)
         rows.append([name, *(f"{n:,}" + (" or more" if n >= TOP else "") for n in held)])
     return table(["sender", *(f"p99 < {limit:g} ms" for limit in LIMITS_MS)], rows)
 
 
-def _pace(sender: Sender, workload: Workload, sessions: int, seconds: float) -> Pace:
+def trial(sender: Sender, workload: Workload, sessions: int, seconds: float) -> Pace:
+    """One run of a search; what fails has no pace."""
     try:
         pace = measure(sender, workload, sessions, seconds).pace
     except SenderError:
@@ -128,14 +149,16 @@ def _pace(sender: Sender, workload: Workload, sessions: int, seconds: float) -> 
     return pace
 
 
-def report(names: list[str], sessions: int, seconds: float, repeats: int, window_s: float, steps: int | None) -> str:
-    """All tables of the workloads; no search where `steps` is None."""
+def report(names: list[str], paced: Paced, searched: list[str], search: Searched) -> str:
+    """All tables of the workloads; the most sessions only of those in `searched`."""
     found, parts = senders(), [ABOUT]
     for name in names:
         workload = WORKLOADS[name]
-        parts.append(f"**{name}** ({workload.about}), {sessions} sessions, {seconds:g} s, {repeats} repeats\n")
-        parts.append(paces(workload, sessions, seconds, repeats, found))
-        if steps is not None:
+        parts.append(
+            f"**{name}** ({workload.about}), {paced.sessions} sessions, {paced.seconds:g} s, {paced.repeats} repeats\n"
+        )
+        parts.append(paces(workload, paced, found))
+        if name in searched:
             parts.append(f"**{name}**, most sessions held on one core: errors of arrival below, rate 99 % or more\n")
-            parts.append(capacities(workload, window_s, steps, found))
+            parts.append(capacities(workload, search, found))
     return "\n".join(parts)

@@ -3,7 +3,7 @@
 import threading
 
 from benchmarks import arrivals, ours
-from benchmarks.beside import TOP, _pace, loadbench
+from benchmarks.beside import TOP, loadbench, trial
 from benchmarks.search import most
 from benchmarks.senders import OTHER_CORE, SENDER_CORE
 from benchmarks.sink import sinking
@@ -14,13 +14,17 @@ W1 = WORKLOADS["W1"]
 HEAD = ["engines", "sessions each", "CPU us/frame", "core each", "rate", "p99 ms", "own p99 ms", "sink, core"]
 
 
-def measure(seconds: float, steps: int, each: list[int], repeats: int) -> str:
+def measure(seconds: float, steps: int | None, each: list[int], repeats: int) -> str:
     """The capacity, and one engine beside two."""
-    held = most(lambda n: _pace(loadbench, W1, n, seconds), [5.0], start=1000, top=TOP, steps=steps)[0]
-    words = f"Held on one core, p99 of errors of arrival below 5 ms and rate 99 % or more: **{held:,}** W1 sessions.\n"
+    words = "" if steps is None else _held(seconds, steps)
     rows = [_row(cores, n, seconds, repeats) for n in each for cores in ([SENDER_CORE], [SENDER_CORE, OTHER_CORE])]
     floating = "With two engines the sink and both parents have no core of their own and share with the engines.\n"
-    return "\n".join([words, floating, table(HEAD, rows)])
+    return words + floating + "\n" + table(HEAD, rows)
+
+
+def _held(seconds: float, steps: int) -> str:
+    held = most(lambda n: trial(loadbench, W1, n, seconds), [5.0], start=1000, top=TOP, steps=steps)[0]
+    return f"Held on one core, p99 of errors of arrival below 5 ms, rate 99 % or more: **{held:,}** W1 sessions.\n\n"
 
 
 def _row(cores: list[int], sessions: int, seconds: float, repeats: int) -> list[str]:

@@ -1,8 +1,8 @@
 """Our engine beside the least that sending can cost (`floor.c`), in turn, against the same sink."""
 
 import json
-import statistics
 import subprocess
+import sys
 from functools import partial
 
 from benchmarks import arrivals, ours
@@ -47,6 +47,7 @@ def measure(cases: list[tuple[str, int]], seconds: float, repeats: int) -> str:
     for name, sessions in cases:
         workload, pairs = WORKLOADS[name], list[tuple[Figures, Figures]]()
         for _ in range(repeats):
+            print(f"  {name}, {sessions} sessions", file=sys.stderr)
             pairs.append((floor(workload, sessions, seconds), loadbench(workload, sessions, seconds)))
         ratio = figure([us["cpu"] / least["cpu"] for least, us in pairs], 2)
         for who, found, by in [("floor", [p[0] for p in pairs], "1"), ("loadbench", [p[1] for p in pairs], ratio)]:
@@ -62,7 +63,7 @@ def _cells(found: list[Figures], by: str) -> list[str]:
     def cell(key: str, digits: int) -> str:
         return figure([run.get(key) for run in found], digits)
 
-    core = f"{statistics.median(run['core'] for run in found) * 100:.0f} %"
+    core = figure([run["core"] * 100 for run in found], 0) + " %"
     waited = cell("waited", 1)
     return [
         cell("cpu", 1), by, core, cell("rate", 3), cell("p50", 2), cell("p99", 2), cell("own", 2),

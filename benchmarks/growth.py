@@ -1,5 +1,7 @@
 """What a session costs as sessions grow: processor, memory, and how well the schedule is kept."""
 
+import sys
+
 from benchmarks import arrivals, ours
 from benchmarks.sink import sinking
 from benchmarks.table import figure, table
@@ -13,6 +15,7 @@ def measure(levels: list[int], seconds: float, repeats: int) -> str:
     rows: list[list[str]] = []
     least: tuple[int, float] | None = None
     for sessions in levels:
+        print(f"  {sessions} sessions", file=sys.stderr)
         runs = [_run(sessions, seconds) for _ in range(repeats)]
         engines, paces = [engine for engine, _ in runs], [pace for _, pace in runs]
         rss = sorted(engine.rss_bytes for engine in engines)[repeats // 2]

@@ -39,13 +39,18 @@ class Ours:
         for tick in ticks:
             for bucket, count in tick["lateness"].items():
                 counts[int(bucket)] = counts.get(int(bucket), 0) + count
+        rss = max(tick["rss_bytes"] for tick in self.ticks)
+        if not chunks:  # no second in which all sessions streamed
+            nan = float("nan")
+            return Engine(nan, nan, nan, nan, nan, rss)
+        cpu_ns = sum(tick["cpu_ns"] for tick in ticks)
         return Engine(
-            cpu_us=sum(tick["cpu_ns"] for tick in ticks) / max(1, chunks) / 1e3,
-            core_share=sum(tick["cpu_ns"] for tick in ticks) / max(1, span_ns),
-            waited_share=sum(tick["run_delay_ns"] or 0 for tick in ticks) / max(1, span_ns),
+            cpu_us=cpu_ns / chunks / 1e3,
+            core_share=cpu_ns / span_ns,
+            waited_share=sum(tick["run_delay_ns"] or 0 for tick in ticks) / span_ns,
             late_p50_ms=quantile_ms(counts, 0.5),
             late_p99_ms=quantile_ms(counts, 0.99),
-            rss_bytes=max((tick["rss_bytes"] for tick in ticks), default=0),
+            rss_bytes=rss,
         )
 
 

@@ -1,7 +1,7 @@
 """The most sessions that a sender holds: doubling, then halving the gap."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
 from benchmarks.arrivals import Pace
 
@@ -14,7 +14,7 @@ def most(trial: Callable[[int], Pace], limits_ms: list[float], *, start: int, to
     A trial that fails is made once more before it counts, unless it fails by far: another program may have been busy.
     """
     tried = cache(trial)
-    again = cache(lambda sessions: trial(sessions))
+    again = cache(trial)  # a cache of its own
 
     def held(sessions: int, limit_ms: float) -> bool:
         first = tried(sessions)
@@ -22,7 +22,7 @@ def most(trial: Callable[[int], Pace], limits_ms: list[float], *, start: int, to
             return first.held(limit_ms)
         return again(sessions).held(limit_ms)
 
-    return [_most(lambda n, limit=limit: held(n, limit), start, top, steps) for limit in limits_ms]  # type: ignore[misc]
+    return [_most(partial(held, limit_ms=limit), start, top, steps) for limit in limits_ms]
 
 
 def _most(held: Callable[[int], bool], start: int, top: int, steps: int) -> int:
