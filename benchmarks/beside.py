@@ -101,7 +101,8 @@ def paces(workload: Workload, paced: Paced, found: dict[str, Sender | None]) -> 
                 _kept(name, runs[name], partial(measure, sender, workload, paced.sessions, paced.seconds))
     head = ["sender", "real time", "drift ms", "p50 ms", "p99 ms", "CPU us/frame", "by loadbench"]
     least = statistics.median([run.cpu_us for run in runs["loadbench"]] or [float("nan")])
-    rows = [[name, *_cells(runs[name], least)] for name in found]
+    absent = {name: "failed" if sender else "not here" for name, sender in found.items()}
+    rows = [[name, *(_cells(runs[name], least) or [absent[name]] + [""] * 5)] for name in found]
     return table(head, rows)
 
 
@@ -115,7 +116,7 @@ def _kept(name: str, runs: list[Run], make: Callable[[], Run]) -> None:
 
 def _cells(runs: list[Run], least: float) -> list[str]:
     if not runs:
-        return ["not here"] + [""] * 5
+        return []
     columns = [([r.real_time for r in runs], 3), ([r.drift_ms for r in runs], 1), ([r.pace.p50_ms for r in runs], 2)]
     columns += [
         ([r.pace.p99_ms for r in runs], 2),
