@@ -18,7 +18,9 @@ def measure(seconds: float, steps: int | None, each: list[int], repeats: int) ->
     """The capacity, and one engine beside two."""
     words = "" if steps is None else _held(seconds, steps)
     rows = [_row(cores, n, seconds, repeats) for n in each for cores in ([SENDER_CORE], [SENDER_CORE, OTHER_CORE])]
-    floating = "With two engines the sink and both parents have no core of their own and share with the engines.\n"
+    floating = (
+        "With two engines the sink runs on either core, and both parents share one with an engine: their cost is in.\n"
+    )
     return words + floating + "\n" + table(HEAD, rows)
 
 

@@ -46,9 +46,9 @@ def stay_away() -> None:
     os.sched_setaffinity(0, {OTHER_CORE})
 
 
-def place(core: int, pid: int = 0) -> None:
-    """Put a process on a core; with BENCH_REALTIME set, before all processes that are not measured."""
-    os.sched_setaffinity(pid, {core})
+def place(core: int | None, pid: int = 0) -> None:
+    """Put a process on a core (None: on all of them); with BENCH_REALTIME set, before all processes that are not measured."""
+    os.sched_setaffinity(pid, CORES if core is None else {core})
     if os.environ.get("BENCH_REALTIME"):
         os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(1))
 

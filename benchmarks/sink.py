@@ -42,8 +42,7 @@ def sinking(*, every: int = 10, delay_us: int = 0, core: int | None = OTHER_CORE
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "arrivals"
         words: list[str | Path] = [built("sink"), path, "--every", str(every), "--delay-us", str(delay_us)]
-        begin = None if core is None else functools.partial(place, core)
-        process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, preexec_fn=begin)
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, preexec_fn=functools.partial(place, core))
         assert process.stdout
         seen = Seen(f"ws://127.0.0.1:{process.stdout.readline().strip()}/")
         try:
