@@ -47,7 +47,7 @@ def stay_away() -> None:
 
 
 def place(core: int | None, pid: int = 0) -> None:
-    """Put a process on a core (None: on all of them); with BENCH_REALTIME set, before all processes that are not measured."""
+    """Put a process on a core (None: on all of them); with BENCH_REALTIME set, before all others but the measured."""
     os.sched_setaffinity(pid, CORES if core is None else {core})
     if os.environ.get("BENCH_REALTIME"):
         os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(1))
