@@ -50,6 +50,7 @@ class Driver:
             session=role.id,
             planned_ns=role.slot.planned_ns,
             compiled=rig.compiled,
+            heard=rig.ledger.messages,
         )
         self._link: Link | None = None
         self._lost = False
@@ -89,19 +90,9 @@ class Driver:
         self._tell(self._talk.stop, outcome, self._rig.clock())
 
     @property
-    def messages(self) -> dict[str, int]:
-        """What the service has said so far, by kind; all kinds, always in the same order."""
-        return self._talk.messages
-
-    @property
     def media_bytes(self) -> int:
         """Bytes of media handed over so far."""
         return sum(stream.volume(self.role.parts[at][0].media_sums) for at, stream in self._streams.items())
-
-    @property
-    def blocked_ns(self) -> int:
-        """For how long so far the socket would take no more."""
-        return self._blocked_ns + (0 if self._paused_ns is None else self._rig.clock() - self._paused_ns)
 
     # ---- what the transport tells (transports.contract.Listener)
 
@@ -124,12 +115,14 @@ class Driver:
     def paused(self, at_ns: int) -> None:
         """See `Listener`."""
         self._paused_ns = at_ns
+        self._rig.ledger.paused(self.role.id, at_ns)
 
     def resumed(self, at_ns: int) -> None:
         """See `Listener`."""
         if self._paused_ns is not None:
             self._blocked_ns += max(0, at_ns - self._paused_ns)
             self._paused_ns = None
+            self._rig.ledger.resumed(self.role.id, at_ns)
 
     def lost(self, cause: Cause) -> None:
         """See `Listener`."""

@@ -13,23 +13,10 @@ from typing import Final
 import numpy as np
 
 from loadbench.engine.alarm import BUDGET_NS, MS, Alarm, MakeAlarm
+from loadbench.engine.ledger import Ledger
 from loadbench.transports.contract import Buffer, Clock, Link
 
 SLOT_NS: Final = MS
-
-
-class Ledger:
-    """How late each chunk was that has been handed over, until somebody takes it."""
-
-    def __init__(self) -> None:
-        self._late_ns: array[int] = array("q")
-        self.note: Final = self._late_ns.append  # streams hold on to it, so the array is always the same
-
-    def take(self) -> "array[int]":
-        """How late each chunk was that has been handed over since this was asked last."""
-        taken = self._late_ns[:]
-        del self._late_ns[:]
-        return taken
 
 
 class Tally:

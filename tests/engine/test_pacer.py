@@ -81,7 +81,7 @@ def test_each_chunk_leaves_when_it_is_due_and_the_end_is_told_after_the_last() -
     hand.run()
     assert socket.got == [(zero + 20 * MS, b"0"), (zero + 40 * MS, b"1"), (zero + 60 * MS, b"2")]
     assert ended == [zero + 60 * MS]
-    assert wheel.ledger.take().tolist() == [0, 0, 0]
+    assert wheel.ledger.late_ns.tolist() == [0, 0, 0]
 
 
 def test_a_tail_shorter_than_a_chunk_ends_where_the_media_ends() -> None:
@@ -110,7 +110,7 @@ def test_a_due_time_between_two_slots_waits_for_the_later_one() -> None:
     wheel.add(stream(socket, [33.333_333, 66.666_667, 100], 2_000 * MS, ended))
     hand.run()
     assert [at for at, _ in socket.got] == [2_034 * MS, 2_067 * MS]
-    assert wheel.ledger.take().tolist() == [666_667, 333_333]
+    assert wheel.ledger.late_ns.tolist() == [666_667, 333_333]
 
 
 def test_a_stall_delays_only_what_was_due_in_it_and_all_of_that_leaves_at_once() -> None:
@@ -121,7 +121,7 @@ def test_a_stall_delays_only_what_was_due_in_it_and_all_of_that_leaves_at_once()
     hand.run(lambda: next(stalls, 0))
     offsets = [(at - 1_000 * MS) / MS for at, _ in socket.got]
     assert offsets == [20, 40, 165, 165, 165, 165, 165, 165, 180, 200]
-    assert [late / MS for late in wheel.ledger.take()] == [0, 0, 105, 85, 65, 45, 25, 5, 0, 0]
+    assert [late / MS for late in wheel.ledger.late_ns] == [0, 0, 105, 85, 65, 45, 25, 5, 0, 0]
 
 
 def test_a_turn_ends_after_its_budget_and_the_longest_overdue_chunks_go_first() -> None:
@@ -171,7 +171,7 @@ def test_what_was_overdue_before_the_media_could_begin_is_not_the_testers_latene
     wheel.add(late)
     hand.run()
     assert [at for at, _ in socket.got] == [3_000 * MS] * 100
-    assert set(wheel.ledger.take()) == {0}
+    assert set(wheel.ledger.late_ns) == {0}
     assert ended == [1_000 * MS + 2_020 * MS]
 
 
@@ -184,7 +184,7 @@ def test_a_live_camera_drops_frames_that_are_late_by_more_than_one_interval_but_
     hand.run(lambda: next(stalls, 0))
     assert [wire for _, wire in socket.got] == [b"0", b"1", b"2", b"6", b"7", b"8", b"9"]
     assert (camera.sent, camera.dropped) == (7, {3, 4, 5}), "those 125, 85 and 45 ms late; not the one 5 ms late"
-    assert len(wheel.ledger.take()) == 7
+    assert len(wheel.ledger.late_ns) == 7
     hand.now_ns, overdue = 9_000 * MS, Socket(hand)
     wheel.add(stream(overdue, [40.0 * i for i in range(11)], 1_000 * MS, ended, drop_late=True))
     hand.run()
@@ -289,7 +289,7 @@ def test_every_chunk_is_handed_over_once_in_order_and_never_before_it_is_due(
         assert len(ended) == 1
         assert ended[0] >= zero + length
         assert ended[0] >= socket.got[-1][0]
-    late_ns = wheel.ledger.take()
+    late_ns = wheel.ledger.late_ns
     assert len(late_ns) == sum(len(due) for _, _, _, due, _ in watched)
     assert min(late_ns) >= 0
 
