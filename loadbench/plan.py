@@ -73,6 +73,9 @@ class Target(Section):
     params: dict[str, str] = {}
     headers: dict[str, str] = {}
     secrets: dict[str, str] = {}
+    mask: Literal["shared", "fresh"] = Field(
+        "shared", description="WebSocket masks: one for each prepared message, or drawn anew for each that is sent"
+    )
     identify: bool = Field(True, description="send x-loadbench-session, so that the service's log can be joined")
     tls: TlsSection = TlsSection()
 

@@ -126,7 +126,8 @@ def _prepared(
     plan: Plan, profile: Profile, clips: list[Clip], values: dict[str, str], folders: dict[str, Path], wires: Path
 ) -> Prepared:
     transport = load_transport(profile.transport.kind)
-    wired = wiring.wire_plans(profile, folders, transport, wires, randomness.token_bytes)
+    fresh = plan.target.mask == "fresh"
+    wired = wiring.wire_plans(profile, folders, transport, wires, randomness.token_bytes, fresh=fresh)
     plain = {clip.id: ChunkPlan.load(folders[clip.id]) for clip in clips}
     entries = [
         pipe.ClipEntry(
@@ -199,6 +200,7 @@ def _start(plan: Plan, profile: Profile, entries: list[pipe.ClipEntry], values: 
         ),
         media_start=plan.media_start,
         late=plan.media.late or profile.media.late,
+        mask=plan.target.mask,
         limits=limits | {"message_bytes": plan.limits.message_mib * 1024 * 1024},
         thresholds=plan.thresholds,
         budget_media_s=budget * 60 if budget else None,
@@ -239,7 +241,7 @@ def _header(
             "failure_pause_s": start.workload.failure_pause_s,
             "compression": profile.transport.compression,
             "ping": profile.transport.ping.model_dump(),
-            "mask": "shared" if profile.transport.kind == "websocket" else None,
+            "mask": start.mask if profile.transport.kind == "websocket" else None,
             "proxies": "off",
             "retries": 0,
             "tls_verify": plan.target.tls.verify,
@@ -282,6 +284,8 @@ def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mappi
         problems.append(
             f"target.url: profile {profile.name} speaks {schemes[0]}:// or {schemes[1]}://, not {scheme}://"
         )
+    if plan.target.mask == "fresh" and profile.transport.kind != "websocket":
+        problems.append(f"target.mask: only WebSocket has masks, and profile {profile.name} does not speak it")
     for name in plan.target.params:
         if name not in profile.params:
             known = ", ".join(profile.params) or "none"

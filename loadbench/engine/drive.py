@@ -258,13 +258,18 @@ class Driver:
     def _joined(self, reel: Reel) -> Callable[[int], Buffer]:
         """Wire messages with this session's own parts around the shared ones."""
         message, encoder, fields = self._rig.message, self._rig.encoder, self._talk.fields
+        fresh = self._rig.start.mask == "fresh"
 
         def wire(index: int) -> Buffer:
             try:
                 before, after = message.around(fields, index, reel.chunks, reel.due_ns[index])
             except KeyError as error:
                 raise MissingFieldError(error.args[0]) from None
-            joined = encoder.joined(message.kind, before, reel.wire(index), after)
+            part = reel.wire(index)
+            if fresh:
+                joined = encoder.whole(message.kind, b"".join((before, part, after)))
+            else:
+                joined = encoder.joined(message.kind, before, part, after)
             self._bytes_sent += len(joined)
             return joined
 

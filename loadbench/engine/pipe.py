@@ -88,6 +88,7 @@ class Start(msgspec.Struct, kw_only=True, tag="start", tag_field="type"):
     workload: Workload
     media_start: Literal["on_ready", "on_plan"] = "on_ready"
     late: Literal["burst", "drop_late"] = "burst"
+    mask: Literal["shared", "fresh"] = "shared"
     limits: dict[str, float | None] = {}
     thresholds: Thresholds = msgspec.field(default_factory=Thresholds)
     begin_ns: int | None = None

@@ -83,3 +83,12 @@ def test_a_reel_knows_its_due_times_its_length_and_its_interval(
 def test_a_clip_of_one_long_chunk_does_not_make_its_sessions_wait_for_it(tmp_path: Path) -> None:
     ChunkPlan.write(tmp_path / "a", [(60_000_000_000, 0, b"x")], 60_000_000_000)
     assert Reel(ClipEntry(id="a", wire=str(tmp_path / "a"), joined=False)).interval_ms == 1000
+
+
+def test_with_fresh_masks_the_parts_are_left_bare_for_each_session_to_mask(tmp_path: Path) -> None:
+    folders = {"a": payloads(tmp_path / "a", 640)}
+    place, joined = wire_plans(load_profile("vosk"), folders, load("websocket"), tmp_path / "out", bytes, fresh=True)[
+        "a"
+    ]
+    assert joined
+    assert bytes(ChunkPlan.load(place).wire(0)) == b"A" * 640
