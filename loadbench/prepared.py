@@ -111,7 +111,7 @@ def dry_run(prepared: Prepared) -> dict[str, Any]:
     sessions = work.sessions or _sessions_in(prepared.plan.workload, mean_s)
     mean_bytes = sum(prepared.media_bytes.values()) / count
     return {
-        "contacts": Masks(plans.hidden(prepared.plan)).mask(prepared.start.url),
+        "contacts": Masks(plans.hidden(prepared.plan)).mask(prepared.start.url, cut=False),
         "profile": prepared.profile.name,
         "clips": count,
         "sessions": sessions,
@@ -183,6 +183,7 @@ def _start(plan: Plan, profile: Profile, entries: list[pipe.ClipEntry], values: 
         headers=list(plan.target.headers.items()),
         params=profile.params | plan.target.params,
         secrets=values,
+        hidden=sorted(plans.hidden(plan)),
         identify=plan.target.identify,
         tls=plan.target.tls.model_dump(),
         clips=entries,
@@ -261,7 +262,7 @@ def _header(
         versions={"loadbench": loadbench.__version__} | machine.versions(),
         machine=machine.facts(),
         corpus={
-            "path": masks.mask(plan.corpus.path),
+            "path": masks.mask(plan.corpus.path, cut=False),
             "clips": len(clips),
             "media_s": round(sum(chunks.duration_ns for chunks in plain.values()) / 1e9, 3),
         },
@@ -373,7 +374,7 @@ def _facts(clip: Clip, duration_ns: int) -> ClipFacts:
 
 def _masked(value: Any, masks: Masks) -> Any:
     if isinstance(value, str):
-        return masks.mask(value)
+        return masks.mask(value, cut=False)
     if isinstance(value, dict):
         return {key: _masked(item, masks) for key, item in value.items()}
     return [_masked(item, masks) for item in value] if isinstance(value, list) else value

@@ -16,7 +16,7 @@ from typing import IO, Final
 
 from loadbench.engine.frames import Unframer, framed
 from loadbench.engine.pipe import Finished, Inbound, Outbound, Start
-from loadbench.results.masks import Masks
+from loadbench.results.masks import CUT, Masks, shorten
 from loadbench.results.record import SessionRecord, Started
 
 READ_BYTES: Final = 256 * 1024
@@ -43,7 +43,7 @@ class EngineProcess:
 
     async def start(self, start: Start) -> None:
         """Spawn the process and hand it the plan."""
-        self._masks = Masks(start.secrets.values())
+        self._masks = Masks([*start.secrets.values(), *start.hidden])
         ours, theirs = socket.socketpair()
         with theirs:
             self._log = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
@@ -120,7 +120,9 @@ class EngineProcess:
         if self._log is None:
             return ""
         self._log.seek(0)
-        lines = self._log.read()[-LAST_WORDS:].decode("utf-8", "backslashreplace").strip().splitlines()
+        whole = self._log.read()
+        words = whole[-LAST_WORDS:].decode("utf-8", "backslashreplace")
+        lines = (CUT + words if len(whole) > LAST_WORDS else words).strip().splitlines()
         return f": {lines[-1]}" if lines else ""
 
 
@@ -150,5 +152,5 @@ def _lost(started: Started, now_ns: int, why: str) -> SessionRecord:
         ended_ns=now_ns,
         outcome="worker_lost",
         side="tester",
-        cause=why[:500],
+        cause=shorten(why, 500),
     )

@@ -71,7 +71,7 @@ class Engine:
             encoder=transport.encoder(os.urandom),
             message=MediaMessage(profile.media),
             addresses=addresses,
-            masks=Masks(start.secrets.values()),
+            masks=Masks([*start.secrets.values(), *start.hidden]),
             wheel=Wheel(clock, make_alarm),
             agenda=self._agenda,
             heart=health.Heart(clock, make_alarm),

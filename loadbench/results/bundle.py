@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Final, TypeVar
 
 import msgspec
 
+from loadbench.results.conceal import concealed
 from loadbench.results.masks import Masks
 from loadbench.results.record import CanaryRecord, ChunkTimes, ClipFacts, Message, SessionRecord, Started
 from loadbench.results.run import SCHEMA_VERSION, Done, RunHeader
@@ -103,7 +104,7 @@ class BundleWriter:
         with self._writing() as possible:
             if possible:
                 partial = self.folder / f".{name}.part"
-                partial.write_text(self._masks.mask(text), "utf-8")
+                partial.write_text(self._masks.mask(text, cut=False), "utf-8")
                 partial.replace(self.folder / name)
 
     def finish(self, done: Done) -> None:
@@ -142,6 +143,8 @@ class BundleWriter:
         self._files["seals.jsonl"].add(b"".join(msgspec.json.encode(seal) + b"\n" for seal in seals))
 
     def _line(self, record: msgspec.Struct) -> bytes:
+        if isinstance(record, SessionRecord):
+            record = concealed(record, self._masks)
         line = msgspec.json.encode(record)
         # Chunk times are numbers in base64: no text of anybody's, and a mask among them would unmake them.
         if isinstance(record, ChunkTimes) or not self._masks.found_in(line.decode()):
@@ -355,7 +358,7 @@ def _why(error: OSError) -> str:
 def _masked(value: Any, masks: Masks, ours: frozenset[str] = OURS) -> Any:
     """`value` with secrets hidden in every string that is not a word of our own; keys are names and stay."""
     if isinstance(value, str):
-        return masks.mask(value)
+        return masks.mask(value, cut=False)
     if isinstance(value, list):
         return [_masked(item, masks, ours) for item in value]
     if not isinstance(value, dict):

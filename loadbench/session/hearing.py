@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from loadbench.results.masks import shorten
 from loadbench.results.record import Channel
 from loadbench.session.decode import DecodeError, Framer, Timed, decode_message
 from loadbench.session.profile import ChannelPart
@@ -151,7 +152,7 @@ class Hearing:
         """Do what a fitting rule says; False where its `where` keeps it from fitting after all."""
         items = [heard.item] if meaning.each is None else chosen(meaning.each, heard.item) or []
         if not isinstance(items, list):
-            raise RuleError(f"each gave {json.dumps(items, default=str)[:80]}, not a list")
+            raise RuleError(f"each gave {shorten(json.dumps(items, default=str), 80)}, not a list")
         if meaning.where is not None:
             items = [item for item in items if meaning.where(item)]
         if not items and meaning.each is None:
@@ -194,9 +195,12 @@ class Hearing:
         value = None if meaning.detail is None else chosen(meaning.detail, heard.item)
         detail = value if isinstance(value, str) else json.dumps(heard.item if value is None else value, default=str)
         if meaning.outcome in _SAID:
-            heard.ending = heard.ending or (meaning.outcome, f"{_SAID[meaning.outcome]}: {detail[:RAW_CHARACTERS]}")
+            heard.ending = heard.ending or (
+                meaning.outcome,
+                f"{_SAID[meaning.outcome]}: {shorten(detail, RAW_CHARACTERS)}",
+            )
         else:
-            heard.warning = f"{meaning.outcome}: {detail[:RAW_CHARACTERS]}"
+            heard.warning = f"{meaning.outcome}: {shorten(detail, RAW_CHARACTERS)}"
 
 
 def is_part(channel: str, headline: str) -> bool:
@@ -211,4 +215,4 @@ def size(message: str | bytes) -> int:
 
 def shown(raw: str | bytes) -> str:
     """A raw message for people, cut."""
-    return (raw if isinstance(raw, str) else raw.decode("utf-8", "backslashreplace"))[:RAW_CHARACTERS]
+    return shorten(raw if isinstance(raw, str) else raw.decode("utf-8", "backslashreplace"), RAW_CHARACTERS)
