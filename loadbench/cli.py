@@ -145,7 +145,14 @@ def execute(plan: plans.Plan, out: Path | None, *, dry: bool, allow_exec: bool, 
         print(f"\nbundle   {folder}\nreport   {folder / 'report.html'}\nmetrics  {folder / 'metrics.prom'}")
     if result.exit_code == 4:
         print("loadbench: no session reached the target\n  " + "\n  ".join(result.causes), file=sys.stderr)
+    _refuse_to_lose(result.unwritten)
     return result.exit_code
+
+
+def _refuse_to_lose(unwritten: list[str]) -> None:
+    """All was said already, and the records are whole: still, what was to be written is the user's to see to."""
+    if unwritten:
+        raise plans.PlanError(unwritten)
 
 
 @app.command()
@@ -162,6 +169,7 @@ def report(
     derived = derive.derive(bundle, lang)
     shown = json.dumps(derived.summary, indent=2, ensure_ascii=False) if as_json else ""
     print(shown or terminal.render(derived.summary, derived.scores) + f"\n\nreport   {bundle / 'report.html'}")
+    _refuse_to_lose(derived.unwritten)
 
 
 @app.command()
@@ -169,7 +177,11 @@ def score(bundle: Annotated[Path, typer.Argument(help="the folder of a run")]) -
     """Score what the service said against the references, and print the scores as JSON."""
     from loadbench.report import derive
 
-    print(json.dumps(derive.derive(bundle).scores, indent=2, ensure_ascii=False))
+    derived = derive.derive(bundle)
+    print(json.dumps(derived.scores, indent=2, ensure_ascii=False))
+    for problem in derived.summary["damage"]:
+        print(f"loadbench: {problem}", file=sys.stderr)
+    _refuse_to_lose(derived.unwritten)
 
 
 @corpus_app.command("check")

@@ -10,7 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,12 +37,13 @@ FIRST_DRAIN_S: Final = 3.0  # what the first Ctrl-C leaves to sessions that are 
 
 @dataclass
 class Result:
-    """What a run came to. `exit_code` follows the precedence 130, 4, 3, 1, 0."""
+    """What a run came to. `exit_code` follows the precedence 2 (something could not be written), 130, 4, 3, 1, 0."""
 
     folder: Path
     exit_code: int
     summary: dict[str, Any]
     scores: dict[str, Any]
+    unwritten: list[str] = field(default_factory=list)
 
     @property
     def causes(self) -> list[str]:
@@ -81,7 +82,8 @@ async def perform(prepared: Prepared, folder: Path, view: View) -> Result:
         writer.close(Done(ended_ns=time.monotonic_ns(), reason=reason))
         derived = derive(folder)
         view.close()
-        result = Result(folder, _exit_code(derived.summary, reason), derived.summary, derived.scores)
+        code = 2 if derived.unwritten else _exit_code(derived.summary, reason)
+        result = Result(folder, code, derived.summary, derived.scores, derived.unwritten)
         if metrics.enabled and metrics.linger_s and reason != "interrupted":
             await asyncio.sleep(metrics.linger_s)
     return result

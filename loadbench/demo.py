@@ -80,6 +80,8 @@ def demo(out: Path) -> int:
             say.print(f"users {level.users}, clips {level.language}, {level.system}")
             rows.append((level, _run(level, urls[level.service], corpora[level.language], folder)))
     _print(rows)
+    for _, result in rows:
+        say.print(*result.unwritten, sep="\n", end="\n" if result.unwritten else "", soft_wrap=True)
     codes = {result.exit_code for _, result in rows}
     return max(codes - {0, 1, 3}, default=0)
 

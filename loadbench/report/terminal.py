@@ -31,6 +31,9 @@ def _verdict(summary: dict[str, Any]) -> list[str]:
     lines = [f"tester   {verdict['state']}   {figures}"]
     lines += [f"         {reason}" for reason in verdict["reasons"]]
     lines += _canary(summary.get("canary"))
+    if summary["damage"]:
+        lines.append("bundle   DAMAGED: some files are not as they were written; the numbers may miss sessions")
+        lines += [f"         {visible(text)}" for text in summary["damage"]]
     if not summary["complete"]:
         lines.append("bundle   INCOMPLETE: the run did not come to its end; this is what was written until then")
     return lines
@@ -158,7 +161,7 @@ def _warnings(summary: dict[str, Any]) -> list[str]:
     found += [
         f"{count} premature on {name}: text before its sound" for name, count in summary["premature"].items() if count
     ]
-    return [*found, *summary["problems"]]
+    return [*found, *(text for text in summary["problems"] if text not in summary["damage"])]
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
