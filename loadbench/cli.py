@@ -39,17 +39,27 @@ Text = str | None
 Out = Annotated[Path | None, typer.Option("--out", help="folder of the bundle; must not hold a run yet")]
 
 
-def main() -> None:
-    """Run a command; the user's trouble is one message with all problems, and exit code 2."""
+def main() -> int:
+    """Run a command; the user's trouble is one message with all problems, and exit code 2. The exit code."""
     try:
+        _look_around()
         code = app(standalone_mode=False)
     except typer.Exit as stop:
         code = stop.exit_code
-    except typer.Abort:
+    except SystemExit as stop:
+        code = stop.code
+    except (typer.Abort, KeyboardInterrupt):
         code = 130
     except Exception as error:
         code = _complain(error)
-    sys.exit(code or 0)
+    return code if isinstance(code, int) else 0
+
+
+def _look_around() -> None:
+    try:
+        Path.cwd()
+    except OSError:
+        raise plans.PlanError(["the folder in which this was started is gone; change to another one"]) from None
 
 
 def _complain(error: Exception) -> int:

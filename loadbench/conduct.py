@@ -151,7 +151,11 @@ def _observe(record: SessionRecord, exporter: Exporter) -> None:
 
 @contextlib.contextmanager
 def _interrupts(engine: host.EngineProcess, writer: Writer, view: View) -> Iterator[Callable[[], bool]]:
-    """The first Ctrl-C drains for a moment and writes everything; the second leaves at once."""
+    """The first Ctrl-C drains for a moment and writes everything; the second leaves at once.
+
+    So does SIGTERM. SIGHUP, the terminal's end, drains as well, but comes twice from many a shell, and so never leaves
+    at once; under `nohup` it stays unheard.
+    """
     pressed = 0
     loop = asyncio.get_running_loop()
     pending: set[asyncio.Task[None]] = set()
@@ -166,12 +170,19 @@ def _interrupts(engine: host.EngineProcess, writer: Writer, view: View) -> Itera
         view.note(f"draining for at most {FIRST_DRAIN_S:g} s, then everything is written; Ctrl-C again leaves at once")
         pending.add(asyncio.ensure_future(engine.send(pipe.Stop(drain_s=FIRST_DRAIN_S))))
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, press)
+    def hang_up() -> None:
+        if not pressed:
+            press()
+
+    handlers = {signal.SIGINT: press, signal.SIGTERM: press}
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        handlers[signal.SIGHUP] = hang_up
+    for number, handler in handlers.items():
+        loop.add_signal_handler(number, handler)
     try:
         yield lambda: pressed > 0
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in handlers:
             loop.remove_signal_handler(number)
 
 

@@ -127,8 +127,8 @@ class EngineProcess:
 
 
 def _spawn(fd: int, log: IO[bytes]) -> "subprocess.Popen[bytes]":
-    """A Ctrl-C meant for us may come before the child can say that it ignores it, so the child is born deaf to it."""
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """A Ctrl-C or hang-up meant for us may come before the child can ignore it, so the child is born deaf to them."""
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     try:
         return subprocess.Popen(  # noqa: S603 - our own interpreter, our own module
             [sys.executable, "-m", "loadbench.engine.child", str(fd)],
