@@ -369,9 +369,11 @@ def _settings(lines: list[str]) -> dict[str, Any]:
             wrong.append(f"--set must be key=value, for instance limits.final_s=10, not {line!r}")
             continue
         try:
-            found[key.strip()] = tomllib.loads(f"value = {text}")["value"]
+            found[key.strip()] = plans.from_toml(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
             found[key.strip()] = text
+        except ValueError as error:
+            wrong.append(f"--set {key.strip()}: {error}")
     if wrong:
         raise plans.PlanError(wrong)
     return found

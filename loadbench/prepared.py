@@ -287,6 +287,12 @@ def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mappi
         if name not in profile.params:
             known = ", ".join(profile.params) or "none"
             problems.append(f"target.params.{name}: profile {profile.name} has no such parameter; it has {known}")
+    for slo in plan.objectives():
+        if slo.channel is not None and slo.channel.partition(":")[0] not in profile.channels:
+            known = ", ".join(profile.channels)
+            problems.append(
+                f"slo.{slo.metric}.channel: profile {profile.name} has no channel {slo.channel}; it has {known}"
+            )
     missing = load.secret_names(profile) - values.keys()
     problems += [f"target.secrets.{name} is missing: profile {profile.name} asks for it" for name in sorted(missing)]
     longest = profile.pace.session_s_max
@@ -338,7 +344,7 @@ def _problems_of(error: ValueError) -> list[str]:
 
 
 def _cache(plan: Plan) -> Path:
-    return Path(plan.media.cache).expanduser() if plan.media.cache else media.default_cache()
+    return plans.expanded(plan.media.cache) if plan.media.cache else media.default_cache()
 
 
 def _fields(clip: Clip) -> dict[str, str]:

@@ -197,7 +197,10 @@ def _from_loose_json(text: str) -> Any:
         )
         return json.loads(whole)
     except ValueError as error:
-        raise DecodeError(f"not JSON ({error}): {shorten(text, 80)!r}") from error
+        why = (
+            f"not JSON ({error})" if isinstance(error, json.JSONDecodeError) else "a number of too many digits in JSON"
+        )
+        raise DecodeError(f"{why}: {shorten(text, 80)!r}") from error
     except RecursionError as error:
         raise DecodeError("JSON that is nested too deeply") from error
 

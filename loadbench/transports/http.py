@@ -13,7 +13,7 @@ import h11
 from loadbench.session.wire import Cause, Kind
 from loadbench.transports.contract import Address, Buffer, Clock, Link, Listener
 from loadbench.transports.dial import Place, SocketLink, connect, place
-from loadbench.transports.rejection import BODY_S, Rejection
+from loadbench.transports.rejection import BODY_S, Rejection, is_http
 
 _LAST_CHUNK = b"0\r\n\r\n"
 
@@ -46,6 +46,7 @@ class HttpLink(SocketLink):
         self._core = h11.Connection(h11.CLIENT)
         self._rejection: Rejection | None = None
         self._shut = False
+        self._answered = False
 
     # What the engine calls.
 
@@ -109,7 +110,7 @@ class HttpLink(SocketLink):
         except h11.RemoteProtocolError as error:
             if self._rejection is not None:
                 self.end(self._rejection.cause())
-            elif data:
+            elif data or not (self._answered or is_http(self._core)):
                 self.end(Cause("protocol", arrival_ns, reason=str(error)))
             # else a stream that ends too soon, and the caller says so
 
@@ -126,6 +127,7 @@ class HttpLink(SocketLink):
             self.end(whole if self._rejection is None else self._rejection.cause())
 
     def _head(self, response: h11.Response, arrival_ns: int) -> None:
+        self._answered = True
         if not 200 <= response.status_code < 300:
             rejection = self._rejection = Rejection(response, arrival_ns)
             self._timer = self._loop.call_later(BODY_S, lambda: self.end(rejection.cause()))
