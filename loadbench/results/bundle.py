@@ -76,8 +76,8 @@ class BundleWriter:
         self._disk = threading.Lock()  # held while writing
         self._buffers: dict[str, list[bytes]] = {f"{stem}.jsonl": [] for stem in STEMS}
         self._files: dict[str, _Appended] = {}
-        _refuse_a_run(folder)
         try:
+            _refuse_a_run(folder)
             folder.mkdir(parents=True, exist_ok=True)
             text = msgspec.json.format(self._line(header), indent=2) + b"\n"
             write_whole(folder / "run.json", [text], sync=True)
@@ -241,12 +241,13 @@ class Bundle:
         """
         found: dict[str, list[str]] = {}
         for name, text in [*self._unlike_seals(), *(self._unsealed() if self.complete else [])]:
-            found.setdefault(name, []).append(text)
+            if text not in found.setdefault(name, []):
+                found[name].append(text)
         if not (self.folder / "seals.jsonl").is_file():
             found = {"seals.jsonl": ["is missing, so that nobody can say whether the other files are as written"]}
         return [
             f"damaged: {name}: {texts[0]}" + (f" (and {len(texts) - 1} more)" if len(texts) > 1 else "")
-            for name, texts in found.items()
+            for name, texts in sorted(found.items())
         ]
 
     def _unlike_seals(self) -> Iterator[tuple[str, str]]:
@@ -281,7 +282,12 @@ class Bundle:
         path = self.folder / f"{stem}.jsonl"
         if not path.is_file():
             return
-        with path.open("rb") as file:
+        try:
+            opened = path.open("rb")
+        except OSError as error:
+            self._note(f"{path.name} cannot be opened: {why(error)}")
+            return
+        with opened as file:
             for number, line in enumerate(file, 1):
                 if not line.endswith(b"\n"):
                     self._note(f"{path.name}: the last line ({number}) is torn and was skipped")
@@ -359,9 +365,9 @@ def _refuse_a_run(folder: Path) -> None:
 
 def _read_header(folder: Path) -> RunHeader:
     path = folder / "run.json"
-    if not path.is_file():
-        raise BundleError([f"{folder} holds no run: it has no run.json; name the folder that --out named"])
     try:
+        if not path.is_file():
+            raise BundleError([f"{folder} holds no run: it has no run.json; name the folder that --out named"])
         data = path.read_bytes()
         found = msgspec.json.decode(data)
         version = found.get("schema_version") if isinstance(found, dict) else None
@@ -406,12 +412,12 @@ def _seal_of(folder: Path, seal: Seal, previous: str) -> str:
     if seal.file not in SEALED or seal.offset < 0 or not 0 <= seal.length <= _size(path) - seal.offset:
         return ""
     digest, left = hashlib.sha256(previous.encode()), seal.length
-    with path.open("rb") as file:
+    with suppress(OSError), path.open("rb") as file:
         file.seek(seal.offset)
         while left and (piece := file.read(min(left, PIECE_BYTES))):
             digest.update(piece)
             left -= len(piece)
-    return digest.hexdigest()
+    return "" if left else digest.hexdigest()
 
 
 def _size(path: Path) -> int:

@@ -17,6 +17,8 @@ OVERLAP: Final = 32  # what an update adds may complete the beginning of a secre
 
 def concealed(record: SessionRecord, masks: Masks) -> SessionRecord:
     """The record itself where there is nothing to hide, else one with other texts."""
+    if not masks:
+        return record
     utterances = [_utterance(utterance, masks) for utterance in record.utterances]
     if all(new is old for new, old in zip(utterances, record.utterances, strict=True)):
         return record

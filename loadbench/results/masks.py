@@ -86,6 +86,10 @@ class Masks:
         self._canonical = _usable(_form(text, unit, self._canonise) for text, unit in forms)
         self._unspaced = _usable(_form(text, unit, _without_blanks) for text, unit in forms)
 
+    def __bool__(self) -> bool:
+        """Whether there is anything to hide."""
+        return bool(self._raw)
+
     def found_in(self, text: str) -> bool:
         """Whether any form of a secret stands in `text`."""
         return any(True for _ in self._spans(_utf8(text), "whole"))

@@ -48,7 +48,7 @@ def seconds(span_ns: int) -> str:
 
 def moment(utterance: Utterance, at_ns: int) -> str:
     """Where in the utterance a point on the run clock lies: `1.50 s into the media`."""
-    if utterance.media_zero_ns is None or utterance.source_end_ns is None:
+    if utterance.media_zero_ns is None or utterance.source_end_ns is None or at_ns < utterance.media_zero_ns:
         return "before any media"
     if at_ns <= utterance.source_end_ns:
         return f"{seconds(at_ns - utterance.media_zero_ns)} into the media"

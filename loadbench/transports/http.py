@@ -111,7 +111,8 @@ class HttpLink(SocketLink):
             if self._rejection is not None:
                 self.end(self._rejection.cause())
             elif data or not (self._answered or is_http(self._core)):
-                self.end(Cause("protocol", arrival_ns, reason=str(error)))
+                reason = str(error) if data else "what came is no answer in HTTP"
+                self.end(Cause("protocol", arrival_ns, reason=reason))
             # else a stream that ends too soon, and the caller says so
 
     def _tell(self, event: object, arrival_ns: int) -> None:
