@@ -100,6 +100,9 @@ def run(
     seed: Annotated[int | None, typer.Option(help="everything random comes from it")] = None,
     header: Annotated[list[str] | None, typer.Option(help='"Name: value", may be repeated')] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="any other setting: limits.final_s=10")] = None,
+    stop_when_broken: Annotated[
+        bool | None, typer.Option("--stop-when-broken", help="end as soon as an SLO cannot be met any more")
+    ] = None,
     out: Out = None,
     port: Annotated[int | None, typer.Option(help="port of the Prometheus endpoint")] = None,
     linger: Annotated[float | None, typer.Option(help="seconds for which it stays up after the end")] = None,
@@ -119,6 +122,7 @@ def run(
         "workload.duration_s": duration,
         "workload.ramp_s": ramp,
         "workload.warmup_s": warmup,
+        "workload.stop_when_broken": stop_when_broken,
         "seed.value": seed,
         "metrics.port": port,
         "metrics.linger_s": linger,
@@ -128,6 +132,77 @@ def run(
         chosen.setdefault("workload.model", "constant")
     read = plans.read(plan, chosen | _headers(header or []) | _settings(set_ or []))
     sys.exit(execute(read, out, dry=dry_run, allow_exec=allow_exec, as_json=as_json, quiet=quiet))
+
+
+@app.command()
+def search(
+    plan: Annotated[Path | None, typer.Argument(metavar="[PLAN.toml]", help="the plan; flags override it")] = None,
+    of: Annotated[str, typer.Option(help="what is raised: users (at once), or rate (sessions a second)")] = "users",
+    low: Annotated[float | None, typer.Option("--from", help="the lowest level: 1 user, 0.1 sessions a second")] = None,
+    high: Annotated[float | None, typer.Option("--to", help="the highest level: 64 users, 6.4 a second")] = None,
+    step: Annotated[float, typer.Option(help="factor of the coarse steps")] = 2.0,
+    resolution: Annotated[float | None, typer.Option(help="how close: 1 user, or this share of a rate: 0.1")] = None,
+    repeats: Annotated[int, typer.Option(help="how often the last level, and the one above, are run again")] = 1,
+    max_utterances: Annotated[
+        int | None, typer.Option("--max-utterances", help="most for a level that stays undecided; 4 times the least")
+    ] = None,
+    cooldown: Annotated[float, typer.Option(help="seconds at most for the service to drain after a level")] = 60.0,
+    url: Annotated[Text, typer.Option(help="the service, for instance ws://127.0.0.1:2700")] = None,
+    profile: Annotated[Text, typer.Option(help="how it speaks: a shipped name or a file")] = None,
+    corpus: Annotated[Text, typer.Option(help="a manifest, or a folder with one")] = None,
+    seed: Annotated[int | None, typer.Option(help="of the first level; each has its own after it")] = None,
+    header: Annotated[list[str] | None, typer.Option(help='"Name: value", may be repeated')] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="any other setting: slo.wer.max=0.2")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="folder of all levels; must not hold a search yet")] = None,
+    port: Annotated[int | None, typer.Option(help="port of the Prometheus endpoint")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="say what would be done, contact nobody")] = False,
+    allow_exec: Annotated[bool, typer.Option("--allow-exec", help="let the plan run commands (cmd: secrets)")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="no live view")] = False,
+) -> None:
+    """Find the most users, or the highest rate, at which all SLOs hold. 0: found; 1: not even the lowest level holds.
+
+    3: the tester was too late to tell; 4: nothing was reached; 130: interrupted, and search.json has what was found.
+    """
+    from loadbench import search as door
+    from loadbench.analysis.capacity import Span
+
+    if of not in {"users", "rate"}:
+        raise plans.PlanError([f"--of must be users or rate, not {of!r}"])
+    closed = of == "users"
+    flags = {
+        "target.url": url,
+        "target.profile": profile,
+        "corpus.path": corpus,
+        "seed.value": seed,
+        "metrics.port": port,
+    }
+    chosen = {key: value for key, value in flags.items() if value is not None}
+    read = plans.read(plan, chosen | _headers(header or []) | _settings(set_ or []))
+    least, most, near = (1, 64, 1) if closed else (0.1, 6.4, 0.1)
+    span = Span(
+        low=_level(least if low is None else low),
+        high=_level(most if high is None else high),
+        unit="users" if closed else "sessions/s",
+        step=step,
+        resolution=near if resolution is None else resolution,
+    )
+    asked = door.Asked(
+        span=span,
+        folder=out or Path("runs") / time.strftime("search-%Y%m%d-%H%M%S"),
+        repeats=repeats,
+        max_utterances=max_utterances,
+        cooldown_s=cooldown,
+        allow_exec=allow_exec,
+        quiet=quiet,
+    )
+    if dry_run:
+        print("\n".join(door.outline(read, asked).lines(read)))
+        return
+    sys.exit(door.search(read, asked))
+
+
+def _level(value: float) -> float:
+    return int(value) if float(value).is_integer() else value
 
 
 def execute(plan: plans.Plan, out: Path | None, *, dry: bool, allow_exec: bool, as_json: bool, quiet: bool) -> int:

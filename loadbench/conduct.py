@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from loadbench import plan as plans
+from loadbench.analysis.broken import broken
 from loadbench.analysis.judge import Judge
 from loadbench.analysis.response import responses
 from loadbench.engine import host, pipe
@@ -64,6 +65,9 @@ async def perform(prepared: Prepared, folder: Path, view: View) -> Result:
         session_limit_s=_longest_s(prepared),
     )
     async with contextlib.AsyncExitStack() as stack:
+        engine = host.EngineProcess()
+        stack.push_async_callback(engine.close)
+        await engine.spawn()  # comes up beside the responder
         start = await _with_canary(prepared, stack, view)
         writer = Writer(BundleWriter(folder, header, prepared.masks))
         for note in header.corpus["notes"]:
@@ -71,15 +75,13 @@ async def perform(prepared: Prepared, folder: Path, view: View) -> Result:
         if metrics.enabled:
             address = await stack.enter_async_context(exporter.serving(metrics.host, metrics.port))
             view.note(f"metrics  {address}")
-        engine = host.EngineProcess()
         await engine.start(start)
-        stack.push_async_callback(engine.close)
         interrupts = stack.enter_context(_interrupts(engine, writer, view))
-        reason = await _watch(prepared, engine, judge, exporter, writer, view)
-        reason = "interrupted" if interrupts() else reason
+        reason, why = await _watch(prepared, engine, judge, exporter, writer, view)
+        reason, why = ("interrupted", "") if interrupts() else (reason, why)
         exporter.state(judge.verdict(), judge.slo())
         writer.snapshot(exporter.text())
-        writer.close(Done(ended_ns=time.monotonic_ns(), reason=reason))
+        writer.close(Done(ended_ns=time.monotonic_ns(), reason=reason, why=why))
         derived = derive(folder)
         view.close()
         code = 2 if derived.unwritten else _exit_code(derived.summary, reason)
@@ -111,8 +113,9 @@ async def _with_canary(prepared: Prepared, stack: contextlib.AsyncExitStack, vie
 
 async def _watch(
     prepared: Prepared, engine: host.EngineProcess, judge: Judge, exporter: Exporter, writer: Writer, view: View
-) -> str:
-    reason = "engine lost"
+) -> tuple[str, str]:
+    """All events to all who want them; the reason of the end, and a sentence where there is more to say."""
+    reason, hopeless = "engine lost", ""
     async for event in engine.events():
         writer.take(event)
         exporter.take(event)
@@ -127,6 +130,8 @@ async def _watch(
             judge.add(event)
             exporter.state(judge.verdict(), judge.slo())
             view.take(event, judge.figures())
+            if prepared.plan.workload.stop_when_broken and not hopeless:
+                hopeless = await _stopped(prepared, engine, judge, view)
         elif isinstance(event, pipe.Ready):
             prepared.close()  # the engine has mapped the wire files: nameless, they go when it goes, however it goes
         elif isinstance(event, pipe.Finished):
@@ -136,7 +141,17 @@ async def _watch(
         if writer.error is not None:
             await engine.send(pipe.Stop(drain_s=0.0))
             raise writer.error
-    return reason
+    return ("broken", hopeless) if hopeless and reason == "time_up" else (reason, "")
+
+
+async def _stopped(prepared: Prepared, engine: host.EngineProcess, judge: Judge, view: View) -> str:
+    """Cut the run where an objective is beyond hope; the sentence that says which, or ""."""
+    sentence = broken(judge, prepared.header.slo, prepared.header.headline_channel)
+    if sentence is None:
+        return ""
+    view.note(f"stopping {sentence}")
+    await engine.send(pipe.Stop(drain_s=0.0, outcome="time_up"))
+    return sentence
 
 
 def _observe(record: SessionRecord, exporter: Exporter) -> None:
@@ -193,6 +208,8 @@ def _exit_code(summary: Mapping[str, Any], reason: str) -> int:
         return 4
     if summary["verdict"]["state"] == "INVALID":
         return 3
+    if reason == "broken":
+        return 1
     return 0 if all(item["met"] for item in summary["slo"]) else 1
 
 

@@ -58,7 +58,10 @@ def demo(out: Path) -> int:
             ['the demo needs its recogniser: in a checkout `make demo` brings it, or: pip install ".[demo]"']
         )
     folder = out / time.strftime("%Y%m%d-%H%M%S")
-    folder.mkdir(parents=True)
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise PlanError([f"cannot make {folder}: {error.strerror}; choose another --out"]) from None
     say = Console(stderr=True, highlight=False)
     say.print(
         "loadbench demo: real speech, in real time, to a real recogniser here; about two minutes\n", soft_wrap=True

@@ -35,6 +35,7 @@ LONGEST_S = 1e7
 FASTEST = 1e5
 MOST = 10**12
 MOST_STAGES = 1000
+LONGEST_PLAN = 16 * 1024 * 1024
 LONGEST_SECRET = 64 * 1024
 DEEPEST = 20  # levels of a plan's settings within each other
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
@@ -136,6 +137,7 @@ class WorkloadSection(Section):
     spike_s: float | None = Field(None, gt=0, le=LONGEST_S)
     after_s: float | None = Field(None, gt=0, le=LONGEST_S)
     windows: int = Field(6, ge=2, le=MOST_STAGES, description="soak: equal stages, whose figures show what time does")
+    stop_when_broken: bool = Field(False, description="end the run as soon as an SLO cannot reasonably be met any more")
     stages: list[StageSection] = Field([], max_length=MOST_STAGES)
 
     @property
@@ -356,7 +358,8 @@ def read(path: Path | None, overrides: Mapping[str, Any]) -> Plan:
     data: dict[str, Any] = {}
     if path is not None:
         try:
-            data = from_toml(path.read_text("utf-8"))
+            with path.open("rb") as file:  # it may be a device that never ends
+                data = from_toml(file.read(LONGEST_PLAN).decode())
         except OSError as error:
             raise PlanError([f"{path}: {error.strerror or error}"]) from None
         except ValueError as error:

@@ -20,6 +20,8 @@ def summary(*, reached: int = 3, state: str = "VALID", met: bool = True) -> dict
         (summary(state="INVALID", met=False), "completed", 3),
         (summary(reached=0, state="INVALID", met=False), "completed", 4),
         (summary(reached=0, state="INVALID", met=False), "interrupted", 130),
+        (summary(), "broken", 1),
+        (summary(state="INVALID"), "broken", 3),
     ],
 )
 def test_the_worst_news_decides_the_exit_code(found: dict[str, Any], reason: str, code: int) -> None:

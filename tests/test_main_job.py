@@ -36,12 +36,12 @@ def tone(folder: Path, seconds: float) -> bytes:
     return samples.tobytes()
 
 
-async def loadbench(*words: str, cwd: Path) -> tuple[int, str, str]:
+async def loadbench(*words: str, cwd: Path, patience_s: float = 90) -> tuple[int, str, str]:
     """A run of the command line: exit code, output, errors."""
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "loadbench", *words, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    out, err = await asyncio.wait_for(child.communicate(), 90)
+    out, err = await asyncio.wait_for(child.communicate(), patience_s)
     assert child.returncode is not None
     return child.returncode, out.decode(), err.decode()
 
@@ -134,12 +134,7 @@ async def test_kill_9_in_mid_run_leaves_a_bundle_that_is_read_and_marked_incompl
             *("--users", "4", "--sessions", "400", "--out", "bundle", "-q"),
             cwd=tmp_path,
         )
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            await asyncio.sleep(0.2)
-            path = tmp_path / "bundle" / "sessions.jsonl"
-            if path.exists() and path.read_text().count('"type":"session"') >= 8:
-                break
+        await _sessions_ended(tmp_path / "bundle", 8)
         child.send_signal(signal.SIGKILL)
         await child.wait()
         with (tmp_path / "bundle" / "sessions.jsonl").open("a") as file:
@@ -162,7 +157,7 @@ async def test_the_first_interrupt_drains_writes_everything_and_ends_with_130(tm
             *("--users", "2", "--sessions", "400", "--out", "bundle", "-q"),
             cwd=tmp_path,
         )
-        await asyncio.sleep(4)
+        await _sessions_ended(tmp_path / "bundle", 2)
         child.send_signal(signal.SIGINT)
         begun = time.monotonic()
         assert await asyncio.wait_for(child.wait(), 20) == 130
@@ -171,6 +166,14 @@ async def test_the_first_interrupt_drains_writes_everything_and_ends_with_130(tm
     assert counts["finished"] >= 2
     assert counts["in_flight"] == 0
     assert json.loads((tmp_path / "bundle" / "done.json").read_text())["reason"] == "interrupted"
+
+
+async def _sessions_ended(folder: Path, count: int) -> None:
+    deadline, path = time.monotonic() + 30, folder / "sessions.jsonl"
+    while time.monotonic() < deadline:
+        await asyncio.sleep(0.2)
+        if path.exists() and path.read_text().count('"type":"session"') >= count:
+            break
 
 
 GOOD = ["--url", "ws://127.0.0.1:9", "--profile", "vosk", "--corpus", "."]

@@ -51,6 +51,10 @@ class Tally:
         """
         return self._of("finished") / self._at_risk if self._at_risk else None
 
+    def count(self, kind: str) -> int:
+        """How many sessions ended as `finished`, `failed` or `cut`."""
+        return self._of(kind)
+
     def totals(self) -> dict[str, Any]:
         """Every outcome is there, also at 0."""
         return {

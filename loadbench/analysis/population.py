@@ -7,6 +7,8 @@ was cut as at least its age. Where the two tell different stories, the finished 
 from array import array
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from loadbench.analysis.quantile import STATS, quantiles
 from loadbench.analysis.response import METRICS, Observation, observations, premature
 from loadbench.results.outcome import ending
@@ -59,6 +61,16 @@ class Population:
     def mean_s(self) -> float | None:
         """The mean of the finished ones, seconds; None where there are none."""
         return sum(self._finished) / len(self._finished) / 1e9 if self._finished else None
+
+    def over(self, limit_ns: float) -> tuple[int, int]:
+        """How many took longer than this, of how many at risk of it: (misses, at risk).
+
+        One that failed never answered: a miss. One that was cut is a miss once its age is above the limit; before that
+        nobody knows, and it is not counted.
+        """
+        spans = np.array(self._finished + self._open, dtype=np.int64)
+        cut = int((np.array(self._cut, dtype=np.int64) > limit_ns).sum())
+        return self.failed + cut + int((spans > limit_ns).sum()), self.failed + cut + len(spans)
 
     def finished(self, stats: Sequence[str] = tuple(STATS)) -> dict[str, Quantile]:
         """Quantiles over the finished utterances."""

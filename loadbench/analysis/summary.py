@@ -64,7 +64,7 @@ def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
         "canary": _canary(bundle),
         "users": facts.users,
         "stages": {stage: _stage(stage, judge, facts) for stage in judge.stages},
-        "clips": {clip: _clip(responses) for clip, responses in facts.clips.items()},
+        "clips": {clip: _clip(responses, facts.streamed[clip]) for clip, responses in facts.clips.items()},
         "volume": facts.volume,
         "messages": facts.messages,
         "acks": facts.messages.get("ack", 0),
@@ -123,6 +123,7 @@ class _Facts:
         self.finality: Counter[str] = Counter()
         self.causes: dict[str, dict[str, Any]] = {}
         self.clips: dict[str, Responses] = {}
+        self.streamed: Counter[str] = Counter()
         self.users = {"target_max": 0, "active_max": 0}
         self.blocked = {"sessions": 0, "sum_s": 0.0, "unsent_max_bytes": 0}
         self.chunk_max_ms: float | None = None
@@ -194,6 +195,7 @@ class _Facts:
             self.done_rules[utterance.done_rule] += 1
         if header.headline_channel in utterance.channels:
             self.finality[utterance.channels[header.headline_channel].finality] += 1
+        self.streamed[utterance.clip] += utterance.media_zero_ns is not None
         if utterance.clip not in self.clips:
             metrics = dict.fromkeys(("first_output_from_media", "final_from_source_end", header.headline_metric))
             self.clips[utterance.clip] = Responses([header.headline_channel, *header.channel_stages], metrics)
@@ -210,6 +212,7 @@ def _run(bundle: Bundle, facts: _Facts) -> dict[str, Any]:
         "begun_at": _calendar(header, begun_ns),
         "duration_s": (ended_ns - begun_ns) / 1e9,
         "reason": done.reason if done else None,
+        "why": done.why if done else "",
         "url": _part(header.plan, "target").get("url"),
         "profile": header.profile.get("name"),
         "profile_checked": header.profile.get("checked"),
@@ -270,9 +273,9 @@ def _stage(stage: str, judge: Judge, facts: _Facts) -> dict[str, Any]:
     }
 
 
-def _clip(responses: Responses) -> dict[str, Any]:
+def _clip(responses: Responses, streamed: int) -> dict[str, Any]:
     """`n` counts how often the clip was streamed: a target that keeps what it heard answers repeats faster."""
-    return {"n": responses.utterances, "response": _responses(responses, SHORT)}
+    return {"n": streamed, "response": _responses(responses, SHORT)}
 
 
 def _population(population: Population, stats: Sequence[str]) -> dict[str, Any]:

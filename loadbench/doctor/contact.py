@@ -1,6 +1,7 @@
 """The target's name and its addresses, in the order in which a session would try them: TCP, and closed at once."""
 
 import asyncio
+import os
 import socket
 import time
 from typing import Final, NamedTuple
@@ -77,5 +78,5 @@ async def _tried(family: int, place: tuple[object, ...]) -> Tried:
         except TimeoutError:
             return Tried(address, None, f"no answer within {GIVE_UP_S:g} s")
         except OSError as error:
-            return Tried(address, None, (error.strerror or str(error)).lower())
+            return Tried(address, None, os.strerror(error.errno).lower() if error.errno else str(error))
         return Tried(address, time.monotonic() - begun)

@@ -78,7 +78,10 @@ def doctor(
 
 def examine(asked: Asked, say: Callable[[str], None]) -> Findings:
     """Prepare the media, look at the machine, try it. Takes some twenty seconds. Raises PlanError."""
-    problems = [f"--{name} must be above 0" for name in ("users", "rate") if (getattr(asked, name) or 1) <= 0]
+    given = {"users": asked.users, "rate": asked.rate}
+    problems = [
+        f"--{name} must be above 0, not {value:g}" for name, value in given.items() if value is not None and value <= 0
+    ]
     if problems:
         raise plans.PlanError(problems)
     with encoding(quiet=False) as progress:
@@ -95,7 +98,7 @@ async def _examined(asked: Asked, ready: Prepared, say: Callable[[str], None]) -
     limits = ready.header.thresholds
     rows = _machine(need)
     say("listening to this machine's timers for a second")
-    measured = await asyncio.to_thread(_selftest)
+    measured = await asyncio.to_thread(_selftest, limits.taint_gap_ms)
     rows += [checks.timers(measured, limits), checks.loop(measured, limits), checks.realtime(measured["realtime"])]
     rows += await _target(asked, ready, say)
     most = _limit(resource.getrlimit(resource.RLIMIT_NOFILE)[1])
@@ -157,7 +160,15 @@ def _limit(hard: int) -> int | None:
     return None if hard in (resource.RLIM_INFINITY, -1) else hard
 
 
-def _selftest() -> dict[str, Any]:
+def _selftest(calm_ms: float) -> dict[str, Any]:
+    """The calmer of two where the first was disturbed: a neighbour's hiccup is no property of the machine."""
+    first = _listened()
+    return (
+        first if first["loop_gap_max_ms"] <= calm_ms else min(first, _listened(), key=lambda it: it["loop_gap_max_ms"])
+    )
+
+
+def _listened() -> dict[str, Any]:
     words = [sys.executable, "-m", "loadbench.engine.selftest"]
     done = subprocess.run(words, capture_output=True, timeout=SELFTEST_S, check=True)  # noqa: S603 - our own words
     found: dict[str, Any] = json.loads(done.stdout)
@@ -177,5 +188,5 @@ async def _target(asked: Asked, ready: Prepared, say: Callable[[str], None]) -> 
 
 def _lines(row: Row) -> list[str]:
     needed = f"   (needed: {row.needed})" if row.needed else ""
-    lines = [f"{row.state:8} {row.name:{NAME_WIDTH}} {row.found}{needed}"]
-    return [*lines, f"{'':{9 + NAME_WIDTH}} {row.advice}"] if row.advice else lines
+    head = f"{row.state:8} {row.name:{NAME_WIDTH}} {row.found}{needed}"
+    return [head, *(f"{'':{9 + NAME_WIDTH}} {line}" for line in row.advice.splitlines())]

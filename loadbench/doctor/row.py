@@ -8,7 +8,7 @@ State = Literal["ok", "warning", "problem", "unknown"]
 
 
 class Row(msgspec.Struct, kw_only=True, frozen=True):
-    """What was looked at, what was found, what is needed, and what to do where the two do not agree."""
+    """What was looked at, what was found, what is needed, and what to do where the two do not agree, line by line."""
 
     name: str
     state: State

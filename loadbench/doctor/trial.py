@@ -18,6 +18,7 @@ from loadbench.simulator.responder import Responder
 
 MOST_S: Final = 10.0
 STEADY_S: Final = 4.0  # with all users there
+GENTLE_PER_S: Final = 100  # starts: half the work of each is the responder's, on the same processors
 MOST_USERS: Final = 2000
 MOST_BYTES: Final = 500_000_000  # that may wait in our memory where the responder is slower than the engine
 FULL: Final = 0.7  # of a core: above it, chunks wait for each other
@@ -45,10 +46,13 @@ class Trial(msgspec.Struct, kw_only=True):
 
     @property
     def about(self) -> int | None:
-        """How many users would fit: an estimate, a straight line through one point, rounded down to two digits."""
-        if not self.per_user:
+        """How many users would fit: an estimate, a straight line through one point, rounded down to two digits.
+
+        None where the engine was late: what it then took of a processor tells only what it was given.
+        """
+        if not self.per_user or self.verdict.state == "INVALID":
             return None
-        fits = min((FULL - self.idle_share) / self.per_user, FEW * self.users)
+        fits = round(min((FULL - self.idle_share) / self.per_user, FEW * self.users), 6)
         if fits < 1:
             return 0
         step = 10 ** max(0, int(math.log10(fits)) - 1)
@@ -63,7 +67,7 @@ def size(asked: int, prepared: Prepared, wire_bytes: int) -> int:
 
 async def attempt(prepared: Prepared, responder: Responder, users: int, idle_share: float) -> Trial:
     """Stream to the responder with so many users for ten seconds at most."""
-    ramp_s = users / STARTS_PER_S
+    ramp_s = max(users / STARTS_PER_S, min(users / GENTLE_PER_S, MOST_S - STEADY_S))
     seconds = min(MOST_S, ramp_s + STEADY_S)
     health, ticks, sessions, error = Health(prepared.header.thresholds), list[Tick](), 0, ""
     watched = psutil.Process(responder.pid)
@@ -97,7 +101,7 @@ async def attempt(prepared: Prepared, responder: Responder, users: int, idle_sha
 
 def judged(trial: Trial, asked: int) -> Row:
     """Whether `asked` users fit, and how sure that is."""
-    expected = None if trial.per_user is None else trial.idle_share + trial.per_user * asked
+    expected = None if trial.per_user is None else round(trial.idle_share + trial.per_user * asked, 6)
     state, advice = _judgement(trial, asked, expected)
     figures = trial.verdict.figures
     found = (
@@ -112,7 +116,7 @@ def judged(trial: Trial, asked: int) -> Row:
         state=state,
         found=found,
         needed=f"{asked} users",
-        advice="; ".join(filter(None, (*advice, note))),
+        advice="\n".join(filter(None, (*advice, note))),
     )
 
 
@@ -123,9 +127,10 @@ def sentence(trial: Trial | None, asked: int, *, fit: bool) -> str:
         return f"{answer}; the engine's own share was not measured"
     head = f"{answer}; at {trial.users} the engine used {_percent(trial.cpu_share)} of a core"
     if trial.about is None:
-        return head
-    more = "at least " if trial.about >= FEW * trial.users * STANDING else ""
-    return f"{head}, so about {more}{trial.about:,} would fit (an estimate from {trial.users})"
+        return f"{head}, and was late; how many would fit is not known" if trial.verdict.state == "INVALID" else head
+    more = "at least" if trial.about >= FEW * trial.users * STANDING else "about"
+    alone = "" if trial.verdict.state == "VALID" else ", on a machine that does nothing else"
+    return f"{head}, so {more} {trial.about:,} would fit (an estimate from {trial.users}{alone})"
 
 
 def _judgement(trial: Trial, asked: int, expected: float | None) -> tuple[State, list[str]]:

@@ -205,8 +205,7 @@ class Driver:
         if self._link is None:
             return
         wire = self._rig.encoder.whole(action.kind, action.payload)
-        self._unsent_max = max(self._unsent_max, self._link.unsent())
-        self._link.write(wire)
+        self._unsent_max = max(self._unsent_max, self._link.write(wire))
         self._bytes_sent += len(wire)
         self._talk.sent(action, self._rig.clock())
 
@@ -247,10 +246,9 @@ class Driver:
             broke=self._break,
             drop_late=rig.start.late == "drop_late" and rig.profile.media.kind == "frames",
             log=ChunkLog() if self.role.log_chunks else None,
-            ledger=rig.ledger,
         )
         self._streams[index] = stream
-        rig.wheel.add(stream)
+        rig.wheel.add(stream, rig.ledger)
 
     def _zero_ns(self, index: int, reel: Reel, now_ns: int) -> int:
         """Where media time begins: by the plan, or as soon as the service is ready and the session's clock ticks."""
@@ -340,10 +338,21 @@ class Driver:
             for index, stream in self._streams.items():
                 stream.stop()
                 if stream.log is not None:
-                    self._rig.emit(_chunk_times(self.role.id, index, stream.zero_ns, stream.log))
+                    self._rig.emit(self._chunk_times(index, stream.zero_ns, stream.log))
         finally:
             self._streams, self._link = {}, None
             self._over(self, record.outcome)
+
+    def _chunk_times(self, index: int, zero_ns: int, log: ChunkLog) -> ChunkTimes:
+        reel, _ = self.role.parts[index]
+        return ChunkTimes(
+            session=self.role.id,
+            utterance=index,
+            media_zero_ns=zero_ns,
+            due=log.due(reel.due_ns).tobytes(),
+            sent=log.sent.tobytes(),
+            unsent=log.held().tobytes(),
+        )
 
     def _fill(self, record: SessionRecord, now_ns: int) -> None:
         """What the conversation could not know: the tester's own deeds, and how it fared meanwhile."""
@@ -372,17 +381,6 @@ class Driver:
         for connection in record.connections:
             connection.close_reason = masks.mask(connection.close_reason)
             connection.remote = connection.remote and masks.mask(connection.remote)
-
-
-def _chunk_times(session: str, index: int, zero_ns: int, log: ChunkLog) -> ChunkTimes:
-    return ChunkTimes(
-        session=session,
-        utterance=index,
-        media_zero_ns=zero_ns,
-        due=log.due.tobytes(),
-        sent=log.sent.tobytes(),
-        unsent=log.unsent.tobytes(),
-    )
 
 
 def _message(session: str, data: str | bytes, at_ns: int, masks: Masks) -> Message:

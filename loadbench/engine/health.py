@@ -44,9 +44,9 @@ class Heart:
         self._longest_ns = self._taken = 0
         self.gaps: list[tuple[int, int]] = []
 
-    def start(self) -> None:
-        """Beat from now on."""
-        self._due_ns = self._clock() + BEAT_NS
+    def start(self, from_ns: int) -> None:
+        """Beat from that moment on, which is now or was to be now: what kept us from it is a gap like any other."""
+        self._due_ns = from_ns + BEAT_NS
         self._alarm.at(self._due_ns)
 
     def close(self) -> None:

@@ -19,13 +19,14 @@ from loadbench.engine.pipe import Finished, Inbound, Outbound, Start
 from loadbench.results.masks import CUT, Masks, shorten
 from loadbench.results.record import SessionRecord, Started
 
+ENGINE: Final = (sys.executable, "-m", "loadbench.engine.child")
 READ_BYTES: Final = 256 * 1024
 PATIENCE_S: Final = 3.0
 LAST_WORDS: Final = 2000
 
 
 class EngineProcess:
-    """One engine. `start`, then `events` until it ends; `close` in any case."""
+    """One engine. `start` (with or without `spawn` before it), then `events` until it ends; `close` in any case."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -41,14 +42,19 @@ class EngineProcess:
         """The process; None before `start`."""
         return self._process.pid if self._process else None
 
-    async def start(self, start: Start) -> None:
-        """Spawn the process and hand it the plan."""
-        self._masks = Masks([*start.secrets.values(), *start.hidden])
+    async def spawn(self) -> None:
+        """Spawn the process, which can so come up while the plan is not ready yet."""
         ours, theirs = socket.socketpair()
         with theirs:
             self._log = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
             self._process = _spawn(theirs.fileno(), self._log)
         self._reader, self._writer = await asyncio.open_unix_connection(sock=ours)
+
+    async def start(self, start: Start) -> None:
+        """Hand the plan to the process; spawn it first where that has not been done."""
+        self._masks = Masks([*start.secrets.values(), *start.hidden])
+        if self._process is None:
+            await self.spawn()
         await self.send(start)
 
     async def send(self, message: Inbound) -> None:
@@ -131,7 +137,7 @@ def _spawn(fd: int, log: IO[bytes]) -> "subprocess.Popen[bytes]":
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     try:
         return subprocess.Popen(  # noqa: S603 - our own interpreter, our own module
-            [sys.executable, "-m", "loadbench.engine.child", str(fd)],
+            [*ENGINE, str(fd)],
             pass_fds=[fd],
             stdin=subprocess.DEVNULL,
             stderr=log,

@@ -17,18 +17,26 @@ SLOT_NS: Final = MS
 
 
 class ChunkLog:
-    """Per-chunk times of one utterance: `due` and `sent` from media zero, and the bytes still unsent at that moment."""
+    """Per-chunk times of one utterance: `sent` from media zero; which were dropped, and where bytes were still unsent.
 
-    __slots__ = ("due", "sent", "unsent")
+    One append a chunk: what can be known otherwise is worked out when it is asked for.
+    """
+
+    __slots__ = ("dropped", "sent", "unsent")
 
     def __init__(self) -> None:
-        self.due, self.sent, self.unsent = array("q"), array("q"), array("q")
+        self.sent: array[int] = array("q")
+        self.unsent: dict[int, int] = {}
+        self.dropped: set[int] = set()
 
-    def note(self, due_ns: int, sent_ns: int, unsent: int) -> None:
-        """One chunk more."""
-        self.due.append(due_ns)
-        self.sent.append(sent_ns)
-        self.unsent.append(unsent)
+    def due(self, due_ns: Sequence[int]) -> "array[int]":
+        """When each that was sent was due, from media zero; `due_ns` of all."""
+        planned = due_ns[: len(self.sent) + len(self.dropped)]
+        return array("q", [at for index, at in enumerate(planned) if index not in self.dropped])
+
+    def held(self) -> "array[int]":
+        """How many bytes of earlier ones were unsent when each was."""
+        return array("q", [self.unsent.get(index, 0) for index in range(len(self.sent))])
 
 
 class Ledger:
@@ -42,7 +50,8 @@ class Ledger:
 
     def take(self) -> "array[int]":
         """How late each chunk was that has been handed over since this was asked last."""
-        taken, self.late_ns = self.late_ns, array("q")
+        taken = self.late_ns[:]
+        del self.late_ns[:]  # the same object stays: streams hold on to its `append`
         return taken
 
 
@@ -53,7 +62,9 @@ class Stream:
     once every chunk has been handed over. `wire(i)` gives chunk `i`, which carries `media[i]` bytes of media. A chunk
     that was overdue before the media could begin (`begun_ns`) counts as due then: that wait was not the tester's. With
     `drop_late` a chunk that is late by more than the mean interval is dropped, but never the first or the last, which
-    may carry more than a frame. It is written down in `ledger`, or else in the wheel's.
+    may carry more than a frame.
+
+    `next_ns` is when the next chunk, or the end behind the last one, is due; never before the media could begin.
     """
 
     __slots__ = (
@@ -64,7 +75,7 @@ class Stream:
         "_ledger",
         "_media",
         "_next",
-        "_unsent",
+        "_note",
         "_wire",
         "_write",
         "broke",
@@ -75,7 +86,7 @@ class Stream:
         "late_sum_ns",
         "log",
         "media_bytes",
-        "sent",
+        "next_ns",
         "stopped",
         "unsent_max",
         "zero_ns",
@@ -94,55 +105,73 @@ class Stream:
         broke: Callable[[Exception], None],
         drop_late: bool = False,
         log: ChunkLog | None = None,
-        ledger: Ledger | None = None,
     ) -> None:
-        self._write, self._unsent, self._wire, self._due_ns = link.write, link.unsent, wire, due_ns
+        self._write, self._wire, self._due_ns = link.write, wire, due_ns
         self._begun_ns, self._next, self._last = begun_ns, 0, len(due_ns) - 2
         self._drop_ns = due_ns[-1] // max(1, self._last + 1) if drop_late else None
-        self.zero_ns, self.ended, self.broke, self.log = zero_ns, ended, broke, log
-        self._media, self._ledger = media, ledger
-        self.sent = self.dropped = self.bytes = self.media_bytes = 0
+        self.zero_ns, self.ended, self.broke, self.log, self._media = zero_ns, ended, broke, log, media
+        self.next_ns = max(zero_ns + due_ns[0], begun_ns)
+        self.dropped = self.bytes = self.media_bytes = 0
         self.late_sum_ns = self.late_max_ns = self.unsent_max = 0
         self.stopped = False
 
-    @property
-    def next_ns(self) -> int:
-        """When the next chunk, or the end behind the last one, is due; never before the media could begin."""
-        return max(self.zero_ns + self._due_ns[self._next], self._begun_ns)
+    def keep_in(self, ledger: Ledger) -> None:
+        """Where what is handed over is written down; the wheel says so when it takes the stream on."""
+        self._ledger, self._note = ledger, ledger.late_ns.append
 
-    def turn(self, wheel: "Wheel") -> int:
+    @property
+    def sent(self) -> int:
+        """Chunks handed over."""
+        return self._next - self.dropped
+
+    def turn(self, clock: Clock) -> int:
         """Hand over the chunk that is due, or tell of the end, and stop; when that was."""
         index = self._next
-        due_ns = self.zero_ns + self._due_ns[index]
         if index > self._last:
-            self.stopped = True
-            at_ns = wheel.clock()
-            self.ended(at_ns)
-            return at_ns
-        self._next = index + 1
-        if self._drop_ns is not None and 0 < index < self._last and (at_ns := wheel.clock()) - due_ns > self._drop_ns:
-            self.dropped += 1
-            return at_ns
+            return self._end(clock())
+        if self._drop_ns is not None and self._drops(index, clock()):
+            return clock()
         wire = self._wire(index)
-        unsent, size = self._unsent(), len(wire)
-        self._write(wire)
-        at_ns = wheel.clock()
-        late_ns = at_ns - (due_ns if due_ns > self._begun_ns else self._begun_ns)
-        ledger = self._ledger or wheel.ledger
-        ledger.late_ns.append(late_ns)
+        unsent = self._write(wire)
+        at_ns = clock()
+        late_ns = at_ns - self.next_ns
+        self._note(late_ns)
+        self._next = index + 1
+        due_ns = self.zero_ns + self._due_ns[index + 1]
+        self.next_ns = due_ns if due_ns > self._begun_ns else self._begun_ns
         media = self._media[index]
-        ledger.media_bytes += media
-        self.sent += 1
-        self.bytes += size
+        self._ledger.media_bytes += media
         self.media_bytes += media
+        self.bytes += len(wire)
         self.late_sum_ns += late_ns
         if late_ns > self.late_max_ns:
             self.late_max_ns = late_ns
-        if unsent > self.unsent_max:
-            self.unsent_max = unsent
         if self.log is not None:
-            self.log.note(due_ns - self.zero_ns, at_ns - self.zero_ns, unsent)
+            self.log.sent.append(at_ns - self.zero_ns)
+        if unsent:
+            self._held_back(unsent)
         return at_ns
+
+    def _end(self, at_ns: int) -> int:
+        self.stopped = True
+        self.ended(at_ns)
+        return at_ns
+
+    def _drops(self, index: int, now_ns: int) -> bool:
+        late = self._drop_ns is not None and now_ns - self.zero_ns - self._due_ns[index] > self._drop_ns
+        if not late or not 0 < index < self._last:
+            return False
+        self.dropped += 1
+        if self.log is not None:
+            self.log.dropped.add(index)
+        self._next = index + 1
+        self.next_ns = max(self.zero_ns + self._due_ns[index + 1], self._begun_ns)
+        return True
+
+    def _held_back(self, unsent: int) -> None:
+        self.unsent_max = max(self.unsent_max, unsent)
+        if self.log is not None:
+            self.log.unsent[len(self.log.sent) - 1] = unsent
 
     def stop(self) -> None:
         """Hand over nothing more, and tell of no end."""
@@ -170,8 +199,9 @@ class Wheel:
         """Of the run's ledger."""
         return self.ledger.media_bytes
 
-    def add(self, stream: Stream) -> None:
-        """Take a stream on; its first chunk leaves when it is due."""
+    def add(self, stream: Stream, ledger: Ledger | None = None) -> None:
+        """Take a stream on; its first chunk leaves when it is due. Without a ledger of its own it is in the run's."""
+        stream.keep_in(ledger or self.ledger)
         self._place(stream)
         if not self._turning:
             self._arm()
@@ -196,7 +226,8 @@ class Wheel:
             bucket.append(stream)
 
     def _turn(self) -> None:
-        heap, slots, now = self._heap, self._slots, self.clock()
+        """The hot path: some dozen microseconds a chunk decide how many sessions a core can carry."""
+        heap, slots, clock, now = self._heap, self._slots, self.clock, self.clock()
         limit = now + BUDGET_NS
         self._turning = True
         try:
@@ -204,26 +235,22 @@ class Wheel:
                 slot = heappop(heap)
                 bucket = slots.pop(slot)
                 for done, stream in enumerate(bucket, 1):
-                    now = self._step(stream, now)
+                    if stream.stopped:
+                        continue
+                    try:
+                        now = stream.turn(clock)
+                    except Exception as error:  # one session's trouble: it is told, and the wheel turns on
+                        stream.stop()
+                        stream.broke(error)
+                        continue
+                    if not stream.stopped:
+                        self._place(stream)
                     if now >= limit and done < len(bucket):
                         self._put_back(slot, bucket[done:])
                         break
         finally:
             self._turning = False
             self._arm()
-
-    def _step(self, stream: Stream, now_ns: int) -> int:
-        """Let a stream hand over, and place it again; what time it is then."""
-        if stream.stopped:
-            return now_ns
-        try:
-            now_ns = stream.turn(self)
-            if not stream.stopped:
-                self._place(stream)
-        except Exception as error:  # one session's trouble: it is told, and the wheel turns on
-            stream.stop()
-            stream.broke(error)
-        return now_ns
 
     def _put_back(self, slot: int, rest: list[Stream]) -> None:
         later = self._slots.get(slot)

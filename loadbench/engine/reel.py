@@ -8,6 +8,7 @@ from loadbench.engine.pipe import ClipEntry
 from loadbench.media.plan import ChunkPlan
 from loadbench.session.wire import ClipTask
 
+VIEWS_MOST: Final = 20_000  # chunks of a clip of which a view each is kept: 4 MB, and a third of a microsecond a chunk
 CLOCK_MS_MOST: Final = 1000  # nobody waits longer than this for a place on the chunk clock
 
 
@@ -19,7 +20,9 @@ class Reel:
     def __init__(self, entry: ClipEntry) -> None:
         plan = ChunkPlan.load(Path(entry.wire))
         self.id, self.fields, self.joined = entry.id, entry.fields, entry.joined
-        self.wire = plan.wire
+        self.wire = (
+            plan.wire if len(plan) > VIEWS_MOST else [plan.wire(index) for index in range(len(plan))].__getitem__
+        )
         self.due_ns: array[int] = array("q", plan.due_ns.tolist())
         self.due_ns.append(plan.duration_ns)
         self.media: array[int] = array("q", plan.media.tolist())

@@ -126,7 +126,7 @@ class Engine:
 
     def _begin(self) -> None:
         self._books.begin(self._begin_ns)
-        self._rig.heart.start()
+        self._rig.heart.start(self._begin_ns)
         self._agenda.at(self._next_tick_ns, self._guarded(self._tick))
         self._agenda.at(self._schedule.ramped_ns + SETTLE_NS, self._guarded(self._settle))
         drain_s = self._start.workload.drain_s

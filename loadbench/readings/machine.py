@@ -1,5 +1,6 @@
 """The tester's own machine: what it is, once; how it fares, each second; and what this process takes of it."""
 
+import contextlib
 import os
 import platform
 import time
@@ -100,7 +101,13 @@ class Readings:
         psutil.cpu_percent(percpu=True)  # the first call only sets the mark for the next
 
     def take(self) -> dict[str, float]:
-        """Levels now, and shares (0 to 1) since the last call."""
+        """Levels now, and shares (0 to 1) since the last call; nothing where no file handle is left to read them."""
+        try:
+            return self._taken()
+        except OSError:
+            return {}
+
+    def _taken(self) -> dict[str, float]:
         cores = psutil.cpu_percent(percpu=True)
         taken = {f"core{number}_share_sampled": percent / 100 for number, percent in enumerate(cores)}
         taken["memory_available_bytes"] = float(psutil.virtual_memory().available)
@@ -114,6 +121,7 @@ class OwnProcess:
 
     def __init__(self) -> None:
         self._process = psutil.Process()
+        self._rss_bytes = self._fds = 0
 
     def cpu_ns(self) -> int:
         """Processor time of all threads so far."""
@@ -125,12 +133,16 @@ class OwnProcess:
         return int(line.split()[1]) if line else None
 
     def rss_bytes(self) -> int:
-        """Memory in use."""
-        return int(self._process.memory_info().rss)
+        """Memory in use; as it was last known while no file handle is left to read it."""
+        with contextlib.suppress(OSError):
+            self._rss_bytes = int(self._process.memory_info().rss)
+        return self._rss_bytes
 
     def fds(self) -> int:
-        """Open file handles."""
-        return self._process.num_fds()
+        """Open file handles; as they were last known while none is left to count them."""
+        with contextlib.suppress(OSError):
+            self._fds = self._process.num_fds()
+        return self._fds
 
 
 def _cpu_model() -> str | None:

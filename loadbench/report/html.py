@@ -32,7 +32,7 @@ MOST_CHARACTERS: Final = 400
 LANE_CHARACTERS: Final = 14
 LATENESS_FIGURES: Final = (
     *("lateness_p50_ms", "lateness_p95_ms", "lateness_p99_ms", "chunk_max_ms", "start_lateness_p99_ms"),
-    *("loop_gap_max_ms", "gc_max_ms", "tainted_share", "run_delay_share", "cpu_share", "blocked_s"),
+    *("loop_gap_p99_ms", "loop_gap_max_ms", "gc_max_ms", "tainted_share", "run_delay_share", "cpu_share", "blocked_s"),
 )
 
 

@@ -1,4 +1,7 @@
-"""A run as a JUnit file: the verdict and each SLO is a test case, so that a build server shows which one failed."""
+"""A run as a JUnit file: the verdict and each SLO is a test case, so that a build server shows which one failed.
+
+What became of the sessions stands in the properties.
+"""
 
 import re
 from typing import Any, Final
@@ -15,6 +18,7 @@ def render(summary: dict[str, Any]) -> bytes:
     run, verdict = summary["run"], summary["verdict"]
     suite = ElementTree.Element("testsuite", name=SUITE, timestamp=run["begun_at"].split("+")[0].split(".")[0])
     suite.set("time", f"{run['duration_s']:.3f}")
+    _properties(suite, summary["sessions"])
     case = _case(suite, "tester", f"verdict {verdict['state']}")
     reasons = "\n".join(verdict["reasons"])
     if verdict["state"] == "INVALID":
@@ -33,6 +37,12 @@ def render(summary: dict[str, Any]) -> bytes:
         suite.set(name, str(len(suite.findall(f"testcase/{kind}"))))
     ElementTree.indent(suite)
     return bytes(ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)) + b"\n"
+
+
+def _properties(suite: ElementTree.Element, counts: dict[str, Any]) -> None:
+    found = ElementTree.SubElement(suite, "properties")
+    for name in ("started", "finished", "failed", "cut", "in_flight"):
+        ElementTree.SubElement(found, "property", name=f"sessions.{name}", value=str(counts[name]))
 
 
 def _objective(suite: ElementTree.Element, result: dict[str, Any], *, usable: bool) -> None:

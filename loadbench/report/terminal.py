@@ -7,7 +7,10 @@ from loadbench.analysis.response import METRICS
 from loadbench.report.visible import visible
 
 SHOWN: Final = ("p50", "p95", "p99", "max")
-TESTER: Final = (("lateness p99", "lateness_p99_ms"), ("loop gap", "loop_gap_max_ms"))
+TESTER: Final = (
+    *(("lateness p95", "lateness_p95_ms"), ("p99", "lateness_p99_ms")),
+    *(("loop gap p99", "loop_gap_p99_ms"), ("max", "loop_gap_max_ms")),
+)
 MOST_CAUSES: Final = 6
 
 
@@ -34,6 +37,8 @@ def _verdict(summary: dict[str, Any]) -> list[str]:
     if summary["damage"]:
         lines.append("bundle   DAMAGED: some files are not as they were written; the numbers may miss sessions")
         lines += [f"         {visible(text)}" for text in summary["damage"]]
+    if summary["run"].get("why"):
+        lines.append(f"ended    {visible(summary['run']['reason'])}: {visible(summary['run']['why'])}")
     if not summary["complete"]:
         lines.append("bundle   INCOMPLETE: the run did not come to its end; this is what was written until then")
     return lines

@@ -38,8 +38,12 @@ class RunHeader(msgspec.Struct, kw_only=True):
 
 
 class Done(msgspec.Struct, kw_only=True):
-    """Written last: its absence marks a bundle incomplete. `heads` maps a raw file to its last seal."""
+    """Written last: its absence marks a bundle incomplete. `heads` maps a raw file to its last seal.
+
+    `why` is a sentence for people, where the reason alone does not say it.
+    """
 
     ended_ns: int
     reason: str
+    why: str = ""
     heads: dict[str, str] = {}

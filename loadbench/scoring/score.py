@@ -40,6 +40,11 @@ def score_bundle(bundle: Bundle) -> dict[str, Any]:
     return score(outputs.rows(bundle))
 
 
+def errors_of(row: Row) -> Errors:
+    """The errors of one row as the headline rate counts them: one that is not complete lost its whole reference."""
+    return _errors(row, _folded)
+
+
 def quality(scores: dict[str, Any]) -> dict[str, dict[str, float]]:
     """What the SLO judges: {"wer": {channel: rate over all references}, "score": {channel: points}}.
 

@@ -5,7 +5,7 @@ ends the session, and the state machine does the rest.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -71,11 +71,13 @@ class Hearing:
         if self._framer is not None:
             self._framer.set_content_type(value)
 
-    def listen(self, data: str | bytes, at_ns: int) -> Iterator[Heard]:
+    def listen(self, data: str | bytes, at_ns: int) -> Iterable[Heard]:
         """The messages in `data`, each read only when the one before has been taken."""
-        yield from self._read(lambda: self._cut(data, at_ns), at_ns, data)
+        if self._framer is None and size(data) <= self._most_bytes:
+            return self._decoded(data, at_ns)
+        return self._read(lambda: self._cut(data, at_ns), at_ns, data)
 
-    def flush(self, at_ns: int) -> Iterator[Heard]:
+    def flush(self, at_ns: int) -> Iterable[Heard]:
         """What the regular end of a response completes."""
         if self._framer is not None:
             framer = self._framer
@@ -118,13 +120,17 @@ class Hearing:
             yield self._trouble(at_ns, "our_limit", f"over our limit of {self._most_bytes} bytes: {error}", data)
             return
         for raw, arrival_ns in messages:
-            try:
-                items = decode_message(self._how.profile.receive, raw)
-            except DecodeError as error:
-                yield self._trouble(arrival_ns, "parse_error", str(error), raw)
-                return
-            for item in items:
-                yield self._interpret(item, raw, arrival_ns)
+            yield from self._decoded(raw, arrival_ns)
+
+    def _decoded(self, raw: str | bytes, at_ns: int) -> Iterable[Heard]:
+        """Usually one, and then no generator is made for it."""
+        try:
+            items = decode_message(self._how.profile.receive, raw)
+        except DecodeError as error:
+            return (self._trouble(at_ns, "parse_error", str(error), raw),)
+        if len(items) == 1:
+            return (self._interpret(items[0], raw, at_ns),)
+        return (self._interpret(item, raw, at_ns) for item in items)
 
     def _trouble(self, at_ns: int, outcome: str, sentence: str, raw: str | bytes) -> Heard:
         self.counts["error"] += 1

@@ -113,7 +113,9 @@ class Conversation:
 
     def take(self) -> list[Action]:
         """The actions asked for since the last call, in order."""
-        actions, self._actions = self._actions, []
+        actions = self._actions
+        if actions:
+            self._actions = []
         return actions
 
     @property

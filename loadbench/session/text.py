@@ -26,9 +26,11 @@ from loadbench.results.record import Channel, Finality, Segment, Update
 from loadbench.session.profile import ChannelPart, TextRule
 from loadbench.session.select import SELECT_ERRORS, Select, compile_selector, truthy
 
+Span = tuple[float | None, float | None]
 Effect = Literal["partial", "final", "empty", "unchanged"]
 Order = Literal["first_seen", "number", "text"]
 
+NO_SPAN: Final[Span] = (None, None)
 _NO_SPACE_BEFORE: Final = frozenset(",.;:!?%)]}…»”’、。，．；：！？）」』】》")
 _NO_SPACE_AFTER: Final = frozenset("([{«“‘¿¡（「『【《")
 # Scripts written without spaces: CJK punctuation, kana, bopomofo, Han with its extensions, full-width forms.
@@ -47,6 +49,8 @@ class CompiledText:
     rule: TextRule
     selectors: dict[str, Select]
     constant_final: bool
+    asks_final: bool
+    asks_span: bool
 
     def get(self, name: str, item: Any) -> Any:
         """What the selector `name` gives on `item`; None where the rule has no such selector. Raises RuleError."""
@@ -90,10 +94,12 @@ class CompiledText:
 
     def final(self, item: Any) -> bool:
         """Whether the item's text is final. Raises RuleError."""
-        return self.constant_final or truthy(self.get("final", item))
+        return self.constant_final or (self.asks_final and truthy(self.get("final", item)))
 
     def span(self, item: Any) -> tuple[float | None, float | None]:
         """Start and end by the service's own clock, seconds; None where it does not say."""
+        if not self.asks_span:
+            return NO_SPAN
         return seconds(self.get("start", item), self.rule.unit), seconds(self.get("end", item), self.rule.unit)
 
     def _named(self, name: str) -> str:
@@ -104,7 +110,8 @@ def compile_rule(rule: TextRule) -> CompiledText:
     """Compile the selectors of a text rule. Raises SelectorError."""
     selectors = {name: getattr(rule, name) for name in SELECTORS if isinstance(getattr(rule, name), str)}
     compiled = {name: compile_selector(expression) for name, expression in selectors.items()}
-    return CompiledText(rule, compiled, rule.final is True)
+    asks_span = not compiled.keys().isdisjoint(("start", "end"))
+    return CompiledText(rule, compiled, rule.final is True, "final" in compiled, asks_span)
 
 
 SELECTORS: Final = (
@@ -484,9 +491,6 @@ class _LabelRow:
         return self.count == after if collapse else self.count >= after
 
 
-Span = tuple[float | None, float | None]
-
-
 def _write_open(board: Board, rule: CompiledText, text: str, at_ns: int, *, final: bool, span: Span) -> None:
     segment = board.open_segment(rule)
     board.put(segment, text, at_ns, final=final)
@@ -501,6 +505,8 @@ def _heard(rule: CompiledText, text: str) -> str:
 
 
 def _place_in_media(segment: _Segment, span: Span) -> None:
+    if span is NO_SPAN:
+        return
     start_s, end_s = span
     segment.start_s = start_s if start_s is not None else segment.start_s
     segment.end_s = end_s if end_s is not None else segment.end_s

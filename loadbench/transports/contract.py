@@ -78,8 +78,8 @@ class Listener(Protocol):
 class Link(Protocol):
     """One connection. `write`, `shut` and `abort` never wait and never raise, also after the end."""
 
-    def write(self, wire: Buffer) -> None:
-        """Hand a complete wire message over."""
+    def write(self, wire: Buffer) -> int:
+        """Hand a complete wire message over; how many bytes of earlier ones the system had not taken until then."""
 
     def unsent(self) -> int:
         """Bytes that the operating system has not taken yet."""

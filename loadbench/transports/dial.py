@@ -11,7 +11,7 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
@@ -123,7 +123,15 @@ class SocketLink(asyncio.Protocol):
     """What every link over a socket does alike; a subclass says what is spoken.
 
     The cause is decided once (`cause` is not None from then on) and delivered once. After that nothing is delivered.
+
+    A message goes straight to the socket while the loop holds none back: the loop's own way costs half as much again as
+    the system call. What the socket does not take, and all behind it, goes through the loop, which tells when to pause.
     """
+
+    __slots__ = (
+        *("_loop", "_socket", "_straight", "_timer", "_transport", "_writable"),
+        *("cause", "clock", "listener", "tcp_ns", "tls_ns"),
+    )
 
     def __init__(self, listener: Listener, clock: Clock) -> None:
         self.listener = listener
@@ -134,14 +142,35 @@ class SocketLink(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._writable: asyncio.Transport | None = None
+        self._socket: socket.socket | None = None
+        self._straight: Callable[[Buffer], int] | None = None  # the socket's `send`, while nothing waits in the loop
         self._timer: asyncio.TimerHandle | None = None
 
     # What the engine calls.
 
-    def write(self, wire: Buffer) -> None:
-        """Hand a complete wire message over; nothing happens once the link can take no more."""
+    def write(self, wire: Buffer) -> int:
+        """Hand a complete wire message over, or nothing once the link can take no more; see `Link`."""
+        if self._straight is None:
+            return self._write_through(wire)
+        try:
+            sent = self._straight(wire)
+        except OSError:  # full, or broken: the loop meets the same, and says so where it belongs
+            sent = 0
+        if sent != len(wire):
+            self._straight = None
+            if self._writable is not None:
+                self._writable.write(memoryview(wire)[sent:])
+        return 0
+
+    def _write_through(self, wire: Buffer) -> int:
+        """By way of the loop, while it holds something back."""
+        waiting = self.unsent()
+        if not waiting and self._socket is not None and self._writable is not None:
+            self._straight = self._socket.send
+            return self.write(wire)
         if self._writable is not None:
             self._writable.write(wire)
+        return waiting
 
     def unsent(self) -> int:
         """Bytes that the operating system has not taken. Ask in a later tick: uvloop writes at the end of a turn."""
@@ -152,7 +181,7 @@ class SocketLink(asyncio.Protocol):
         if self.cause is not None:
             return
         self.cause = Cause("aborted", self.clock(), by="us")
-        self._writable = None
+        self.close_mouth()
         if self._transport is not None:
             self._transport.abort()
         self._loop.call_soon(self.listener.lost, self.cause)
@@ -191,9 +220,14 @@ class SocketLink(asyncio.Protocol):
             self.end(gone(exc, self.clock()))
         if self._timer is not None:
             self._timer.cancel()
-        self._transport = self._writable = None
+        self.close_mouth()
+        self._transport = None
 
     # What a subclass says, and what it calls.
+
+    def plain(self, sock: socket.socket) -> None:
+        """The connection is this socket and no TLS lies over it."""
+        self._socket = sock
 
     def eof_received(self) -> None:
         """The far side will send no more: a cause must be decided now."""
@@ -214,9 +248,13 @@ class SocketLink(asyncio.Protocol):
         if self.cause is not None:
             return
         self.cause = cause
-        self._writable = None
+        self.close_mouth()
         self._linger()
         self.listener.lost(cause)
+
+    def close_mouth(self) -> None:
+        """From now on the link takes nothing more."""
+        self._writable = self._straight = None
 
     def _hear_last_words(self) -> None:
         """A service may speak, close and reset at once.
@@ -255,7 +293,9 @@ async def _connect(where: Place, link: SocketLink) -> Cause | None:
             return sock
         link.tcp_ns = link.clock()
         tls: dict[str, Any] = {}
-        if where.context is not None:
+        if where.context is None:
+            link.plain(sock)
+        else:
             tls = {"ssl": where.context, "server_hostname": where.host, "ssl_shutdown_timeout": LINGER_S}
         try:
             await loop.create_connection(lambda: link, sock=sock, **tls)

@@ -39,6 +39,8 @@ class ChunkEncoder:
 class HttpLink(SocketLink):
     """One request and its response."""
 
+    __slots__ = ("_core", "_method", "_rejection", "_shut", "_where")
+
     def __init__(self, where: Place, address: Address, listener: Listener, clock: Clock) -> None:
         super().__init__(listener, clock)
         self._where = where
@@ -54,7 +56,7 @@ class HttpLink(SocketLink):
         """Close once what we wrote has gone out."""
         if self.cause is None and self._transport is not None:
             self._shut = True
-            self._writable = None
+            self.close_mouth()
             self._transport.close()
 
     # What the loop calls.

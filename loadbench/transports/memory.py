@@ -131,17 +131,19 @@ class Peer:
 
     # What the engine calls.
 
-    def write(self, wire: Buffer) -> None:
+    def write(self, wire: Buffer) -> int:
         """Arrives at once, unless the script has stopped reading."""
         if not self._open:
-            return
+            return 0
         if self._reading:
             self._take(wire)
-            return
+            return 0
+        waiting = self.unsent()
         self._unread.append(bytes(wire))
         if not self._paused and self.unsent() > HIGH_WATER:
             self._paused = True
             self._soon(lambda: self._listener.paused(self._clock()))
+        return waiting
 
     def unsent(self) -> int:
         """Bytes that the script has left unread."""

@@ -1,9 +1,11 @@
 """WebSocket: the websockets library's sans-I/O core under an asyncio protocol of our own.
 
-What arrives is stamped first thing in `data_received`, before anyone parses it. Media goes straight to the socket as
-complete frames made by `frames.FrameEncoder`; the core only writes the handshake, pongs, pings and closes. Compression
-is offered only when asked for, and then the service's messages may come compressed; ours stay as they are, which the
-extension allows. Redirects are not followed: where to measure is the user's choice, not the service's.
+What arrives is stamped first thing in `data_received`, before anyone parses it. A frame that is a whole message and has
+come in one piece is handed on as it is; every other one (fragments, pieces, pings, closes, errors) is the core's, which
+costs some times as much. Media goes straight to the socket as complete frames made by `frames.FrameEncoder`; the core
+only writes the handshake, pongs, pings and closes. Compression is offered only when asked for, and then the service's
+messages may come compressed, all of them through the core; ours stay as they are, which the extension allows. Redirects
+are not followed: where to measure is the user's choice, not the service's.
 """
 
 from collections.abc import Callable
@@ -29,10 +31,19 @@ _SWITCHING = b"HTTP/1.1 101"
 _NO_CODE = 1005  # RFC 6455 7.1.5: the close frame carried none
 _NOT_TEXT = 1007
 _TOO_BIG = 1009
+_BLANK_LINE = b"\r\n\r\n"
+_WHOLE_TEXT = 0x81  # RFC 6455 5.2: the last frame of its message, no extension, text
+_WHOLE = (_WHOLE_TEXT, 0x82)
+_MASKED = 0x80  # a service must not mask; the core says so
 
 
 class WebSocketLink(SocketLink):
     """One WebSocket. `pings_sent` and `pongs_missed` count our own pings, when they are asked for."""
+
+    __slots__ = (
+        *("_address", "_awaited_pongs", "_core", "_head", "_hear", "_is_text", "_owed", "_parts", "_refusal", "_start"),
+        *("_where", "pings_sent", "pongs_missed"),
+    )
 
     def __init__(self, where: Place, address: Address, listener: Listener, clock: Clock) -> None:
         super().__init__(listener, clock)
@@ -50,6 +61,9 @@ class WebSocketLink(SocketLink):
         self._refusal: RefusalReader | None = None
         self._parts: list[bytes] = []
         self._is_text = False
+        self._hear: Callable[[bytes, int], None] = self._greet
+        self._start = b""  # of a frame, too little to tell its length; of the handshake, too little to tell its end
+        self._owed = 0  # bytes still to come of a frame that the core has begun to read
         self._awaited_pongs: set[bytes] = set()
 
     # What the engine calls.
@@ -62,7 +76,7 @@ class WebSocketLink(SocketLink):
             if self._core.close_sent is None:
                 self.abort()
             return
-        self._writable = None  # after a close frame nothing may follow
+        self.close_mouth()  # after a close frame nothing may follow
         self._core.send_close(code if _may_be_sent(code) else 1000)
         self._flush()
 
@@ -99,6 +113,65 @@ class WebSocketLink(SocketLink):
         if self._refusal is not None:
             self._refused(self._refusal, data, arrival_ns)
             return
+        self._hear(data, arrival_ns)
+
+    def _greet(self, data: bytes, arrival_ns: int) -> None:
+        """The service's answer to the handshake, up to the blank line; what follows are frames."""
+        seen = self._start + data
+        blank = seen.find(_BLANK_LINE)
+        if blank < 0:
+            self._start = seen[1 - len(_BLANK_LINE) :]
+            self._read(data, arrival_ns)
+            return
+        rest = blank + len(_BLANK_LINE) - len(self._start)
+        self._start = b""
+        self._read(data[:rest], arrival_ns)
+        if self.cause is None:
+            self._hear = self._read if self._core.extensions else self._frames
+            if rest < len(data):
+                self._hear(data[rest:], arrival_ns)
+
+    def _frames(self, data: bytes, arrival_ns: int) -> None:
+        """Frames without extensions, in whatever pieces they come."""
+        if self._start or self._owed:
+            self._resume(data, arrival_ns)
+        else:
+            self._split(data, arrival_ns)
+
+    def _split(self, data: bytes, arrival_ns: int) -> None:
+        """Frame by frame; `data` begins with one. Whole messages are handed on, the rest is for the core."""
+        at, end = 0, len(data)
+        while at < end and self.cause is None:
+            head = payload_at(data, at)
+            if head is None:
+                self._start = data[at:]
+                return
+            begin, size = head
+            stop, opcode = begin + size, data[at]
+            if opcode in _WHOLE and stop <= end and data[at + 1] < _MASKED and not self._parts and self._fits(size):
+                self._is_text = opcode == _WHOLE_TEXT
+                self._message(data[begin:stop], arrival_ns)
+            else:
+                self._owed = max(0, stop - end)
+                self._read(data[at:stop], arrival_ns)
+            at = stop
+
+    def _resume(self, data: bytes, arrival_ns: int) -> None:
+        """More of a frame that came in pieces, and what comes behind it."""
+        if self._start:
+            data, self._start = self._start + data, b""
+        elif self._owed:
+            part = data[: self._owed]
+            self._owed -= len(part)
+            data = data[len(part) :]
+            self._read(part, arrival_ns)
+        if data and self.cause is None:
+            self._split(data, arrival_ns)
+
+    def _fits(self, size: int) -> bool:
+        return size <= self._address.message_bytes
+
+    def _read(self, data: bytes, arrival_ns: int) -> None:
         self._core.receive_data(data)
         self._flush()
         for event in self._core.events_received():
@@ -229,6 +302,21 @@ class WebSocketLink(SocketLink):
     def _pong_due(self, payload: bytes) -> None:
         if payload in self._awaited_pongs and self.cause is None:
             self.pongs_missed += 1
+
+
+def payload_at(data: bytes, at: int) -> tuple[int, int] | None:
+    """Where the payload of the frame at `at` begins and how long it is (RFC 6455 5.2); None: too little to tell."""
+    left = len(data) - at
+    if left < 2:
+        return None
+    length = data[at + 1]
+    mask = 4 if length >= _MASKED else 0
+    length &= 0x7F
+    if length < 126:
+        return at + 2 + mask, length
+    if length == 126:
+        return None if left < 4 else (at + 4 + mask, data[at + 2] << 8 | data[at + 3])
+    return None if left < 10 else (at + 10 + mask, int.from_bytes(data[at + 2 : at + 10], "big"))
 
 
 def _may_be_sent(code: int) -> bool:

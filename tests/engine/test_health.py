@@ -13,7 +13,7 @@ from tests.engine.test_pacer import Hand
 def beating() -> tuple[Hand, Heart]:
     hand = Hand()
     heart = Heart(hand.clock, hand.make)
-    heart.start()
+    heart.start(hand.now_ns)
     return hand, heart
 
 
@@ -29,6 +29,16 @@ def test_before_it_is_started_a_heart_misses_no_beat() -> None:
     heart = Heart(hand.clock, hand.make)
     hand.now_ns += 1_000 * MS
     assert heart.longest_between(0, hand.now_ns) == 0
+
+
+def test_a_heart_that_is_started_late_has_missed_what_lies_between() -> None:
+    hand = Hand()
+    heart = Heart(hand.clock, hand.make)
+    due_ns = hand.now_ns
+    hand.now_ns += 2_000 * MS
+    heart.start(due_ns)
+    beat(hand, 1)
+    assert heart.take(50 * MS) == (1_995 * MS, [(due_ns + BEAT_NS, due_ns + 2_000 * MS)])
 
 
 def test_a_loop_that_turns_freely_has_no_gap() -> None:

@@ -49,9 +49,10 @@ class Socket:
     held: int = 0
     got: list[tuple[int, bytes]] = field(default_factory=list)
 
-    def write(self, wire: bytes) -> None:
+    def write(self, wire: bytes) -> int:
         self.got.append((self.hand.now_ns, bytes(wire)))
         self.hand.now_ns += self.cost_ns
+        return self.held
 
     def unsent(self) -> int:
         return self.held
@@ -148,9 +149,9 @@ def test_the_budget_also_ends_a_turn_in_the_middle_of_a_slot_and_who_waited_goes
     order: list[int] = []
 
     class Noting(Socket):
-        def write(self, wire: bytes) -> None:
+        def write(self, wire: bytes) -> int:
             order.append(sockets.index(self))
-            super().write(wire)
+            return super().write(wire)
 
     sockets = [Noting(hand, cost_ns=MS) for _ in range(5)]
     for socket in sockets:
@@ -222,10 +223,25 @@ def test_the_log_holds_due_and_sent_from_media_zero_and_what_was_still_unsent() 
     logged = stream(socket, [20, 40, 40], 1_000 * MS, [], log=log)
     wheel.add(logged)
     hand.run(lambda: 3 * MS)
-    assert log.due.tolist() == [20 * MS, 40 * MS]
+    due_ns = [20 * MS, 40 * MS, 40 * MS]
+    assert log.due(due_ns).tolist() == [20 * MS, 40 * MS]
     assert log.sent.tolist() == [23 * MS, 43 * MS]
-    assert log.unsent.tolist() == [700, 700]
+    assert log.held().tolist() == [700, 700]
     assert (logged.late_sum_ns, logged.late_max_ns, logged.unsent_max, logged.bytes) == (6 * MS, 3 * MS, 700, 2)
+
+
+def test_the_log_of_a_camera_leaves_out_what_was_dropped() -> None:
+    hand, log = Hand(), ChunkLog()
+    wheel, socket = Wheel(hand.clock, hand.make), Socket(hand)
+    due_ms = [40.0 * number for number in range(1, 7)] + [240.0]
+    camera = stream(socket, due_ms, 1_000 * MS, [], log=log, drop_late=True)
+    wheel.add(camera)
+    stalls = iter([0, 130 * MS])
+    hand.run(lambda: next(stalls, 0))
+    assert (camera.sent, camera.dropped) == (3, 3)
+    assert [at // MS for at in log.due([round(at * MS) for at in due_ms])] == [40, 200, 240]
+    assert [at // MS for at in log.sent] == [40, 210, 240]
+    assert log.held().tolist() == [0, 0, 0]
 
 
 CHUNKS = st.lists(st.integers(0, 90 * MS), min_size=1, max_size=30)
@@ -270,10 +286,8 @@ async def test_on_the_loop_the_times_of_the_chunks_are_exact() -> None:
         def __init__(self) -> None:
             self.at: list[int] = []
 
-        def write(self, wire: bytes) -> None:
+        def write(self, wire: bytes) -> int:
             self.at.append(clock())
-
-        def unsent(self) -> int:
             return 0
 
     done: asyncio.Future[int] = loop.create_future()

@@ -1,4 +1,8 @@
 import math
+import resource
+from pathlib import Path
+
+import pytest
 
 from loadbench.readings import machine
 
@@ -12,6 +16,42 @@ def test_the_facts_name_the_machine_and_how_well_it_wakes() -> None:
     assert facts["cpu"] is None or facts["cpu"].strip()
     overshoot = facts["sleep_overshoot_ms"]
     assert 0 <= overshoot["p50"] <= overshoot["max"]
+    assert facts["timers"] == ("coarse" if overshoot["p50"] >= machine.COARSE_MS else "fine")
+
+
+def test_timers_of_15_6_ms_are_called_coarse_in_every_run_s_header(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "sleep_overshoot_ms", lambda: {"p50": 14.6, "max": 15.6})
+    assert machine.facts()["timers"] == "coarse"
+    monkeypatch.setattr(machine, "sleep_overshoot_ms", lambda: {"p50": 0.06, "max": 15.6})
+    assert machine.facts()["timers"] == "fine"
+
+
+@pytest.mark.parametrize(
+    ("files", "quota"),
+    [
+        ({"max": "150000 100000"}, 1.5),
+        ({"max": "max 100000"}, None),
+        ({"cpu.cfs_quota_us": "50000", "cpu.cfs_period_us": "100000"}, 0.5),
+        ({"cpu.cfs_quota_us": "-1", "cpu.cfs_period_us": "100000"}, None),
+        ({}, None),
+    ],
+)
+def test_what_a_control_group_grants_is_read_from_either_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], quota: float | None
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text + "\n")
+    monkeypatch.setattr(machine, "_QUOTA", tmp_path / "max")
+    monkeypatch.setattr(machine, "_QUOTA_V1", tmp_path / "cpu.cfs_quota_us")
+    assert machine.cpu_quota() == quota
+
+
+def test_local_ports_are_counted_from_the_first_to_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "range").write_text("32768\t60999\n")
+    monkeypatch.setattr(machine, "_PORTS", tmp_path / "range")
+    assert machine.ephemeral_ports() == 28_232
+    monkeypatch.setattr(machine, "_PORTS", tmp_path / "none")
+    assert machine.ephemeral_ports() is None
 
 
 def test_versions_name_python_and_the_libraries_that_are_here() -> None:
@@ -40,3 +80,17 @@ def test_the_process_is_charged_for_what_it_uses() -> None:
     with open("/dev/null"):  # noqa: PTH123 - a handle, any handle
         held = own.fds()
     assert held == own.fds() + 1
+
+
+def test_a_process_without_a_file_handle_left_still_says_what_it_knows() -> None:
+    own, readings = machine.OwnProcess(), machine.Readings()
+    known = own.rss_bytes(), own.fds()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        assert readings.take() == {}
+        assert (own.rss_bytes(), own.fds()) == known
+        assert own.run_delay_ns() is None
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert readings.take()
