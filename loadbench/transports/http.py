@@ -39,7 +39,7 @@ class ChunkEncoder:
 class HttpLink(SocketLink):
     """One request and its response."""
 
-    __slots__ = ("_core", "_method", "_rejection", "_shut", "_where")
+    __slots__ = ("_answered", "_core", "_method", "_rejection", "_shut", "_where")
 
     def __init__(self, where: Place, address: Address, listener: Listener, clock: Clock) -> None:
         super().__init__(listener, clock)
