@@ -26,8 +26,9 @@ lint: $(VENV)/.dev
 test: lint
 	$(BIN)/python -m pytest
 
+# BENCH=--quick for two minutes instead of twelve; one part: BENCH="floor W1:500"
 bench: $(VENV)/.dev
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(BENCH)
 
 clean:
 	rm -rf $(VENV) dist build runs

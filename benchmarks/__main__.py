@@ -1,110 +1,146 @@
-"""Side by side: what loadbench sends, and what the usual script sends, as a third party saw it.
+"""Side by side: what loadbench sends and what it costs, beside the least possible and beside other tools.
 
-Both stream W1 (640 bytes, 50 a second) to the same sink in turn, `--repeats` times; the sink keeps arrival times. For
-each: the rate against real time, how far behind the last chunk of a session was (drift), the error of arrivals against
-an even schedule through the session's earliest chunk, and processor time per frame of the whole process tree, start-up
-included. Medians over the repeats. Figures of one table compare; figures of two tables do not.
+    python -m benchmarks                 all of it in modest sizes (12 minutes), written to benchmarks/results.md
+    python -m benchmarks --quick         the same in 2 minutes, with fewer sessions, one repeat and no search
+    python -m benchmarks floor|peers|stamps|growth|capacity [...]    one of them, printed
 
-    python -m benchmarks [--sessions 100] [--seconds 15] [--repeats 3]
+Linux only; needs a C compiler. What cannot be installed of other tools is left out. Options of all: `--realtime` runs
+what is measured before all other processes, `--patience S` waits up to S seconds for a quiet machine before each run.
 """
 
 import argparse
-import contextlib
-import json
-import resource
-import signal
-import statistics
-import struct
-import subprocess
+import os
+import platform
 import sys
-import tempfile
-import wave
-from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
+from benchmarks import beside, capacity, floor, growth, senders, stamps
 
-CHUNK_NS = 20_000_000
-HERE = Path(__file__).parent
-
-
-def measure(who: str, sessions: int, seconds: float) -> dict[str, float]:
-    """One run of one sender against a fresh sink."""
-    with tempfile.TemporaryDirectory() as name, sinking(Path(name) / "arrivals.jsonl") as url:
-        folder = Path(name)
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(command(who, url, sessions, seconds, folder), check=True, stdout=subprocess.DEVNULL, timeout=300)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpu_s = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-    return figures(ARRIVALS.pop(), seconds, cpu_s)
+HOW = """A third party, a sink written in C, says when each message arrived. Figures are medians of alternated repeats,
+in brackets the range. Figures of one table compare; figures of two tables do not. Errors of arrival (p50, p99) are
+against an even schedule through the earliest message of a session. "own" is lateness by loadbench's own stamps.
+"waited" is time in which the kernel had the engine ready and ran something else: above 2 % its core was shared."""
+RESULTS = Path(__file__).parent / "results.md"
 
 
-ARRIVALS: list[list[list[int]]] = []
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    asked = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    asked.add_argument("--quick", action="store_true", help="all of it, small")
+    asked.add_argument("--realtime", action="store_true", help="measured processes before all others (needs the right)")
+    asked.add_argument(
+        "--patience", type=float, default=0, help="seconds to wait for a quiet machine before each run (0)"
+    )
+    commands = asked.add_subparsers(dest="what")
+    for name, seconds, repeats in [
+        ("floor", 4, 3),
+        ("peers", 15, 3),
+        ("stamps", 4, 3),
+        ("growth", 4, 3),
+        ("capacity", 5, 3),
+    ]:
+        one = commands.add_parser(name)
+        one.add_argument("--seconds", type=float, default=seconds, help=f"that all sessions stream ({seconds})")
+        one.add_argument("--repeats", type=int, default=repeats, help=f"({repeats})")
+        if name == "floor":
+            cases = [f"{workload}:{sessions}" for workload, sessions in floor.CASES]
+            one.add_argument("cases", nargs="*", default=cases, help=f"WORKLOAD:SESSIONS ({' '.join(cases)})")
+        if name in ("stamps", "growth", "capacity"):
+            levels = {"stamps": [10, 100, 1000], "growth": [10, 100, 500, 1000, 2000, 4000], "capacity": [500, 800]}[
+                name
+            ]
+            one.add_argument("levels", nargs="*", type=int, default=levels, help=f"sessions ({levels})")
+        if name == "peers":
+            one.add_argument("--sessions", type=int, default=100)
+            one.add_argument("--workloads", default="W1,W2")
+            one.add_argument("--search", default="W1,W2", help="workloads of which the most sessions are looked for")
+        if name in ("peers", "capacity"):
+            one.add_argument("--no-search", action="store_true") if name == "capacity" else None
+            one.add_argument("--window", type=float, default=5, help="seconds of a trial of the search (5)")
+            one.add_argument("--steps", type=int, default=3, help="halvings after doubling (3)")
+    return asked
 
 
-@contextlib.contextmanager
-def sinking(path: Path) -> Iterator[str]:
-    """A sink on a free port; what it saw is left in ARRIVALS."""
-    sink = subprocess.Popen([sys.executable, "-m", "benchmarks.sink", str(path)], stdout=subprocess.PIPE, text=True)
-    assert sink.stdout
-    try:
-        yield f"ws://127.0.0.1:{sink.stdout.readline().strip()}"
-    finally:
-        sink.send_signal(signal.SIGTERM)
-        sink.wait(30)
-    ARRIVALS.append([json.loads(line) for line in path.read_text().splitlines()])
+def one_of(asked: argparse.Namespace, realtime: bool) -> str:
+    """The tables of one command. Beside other tools nothing is realtime: some have threads that spin for each other."""
+    os.environ["BENCH_REALTIME"] = "1" if realtime and asked.what != "peers" else ""
+    if asked.what == "floor":
+        cases = [(case.partition(":")[0], int(case.partition(":")[2])) for case in asked.cases]
+        return floor.measure(cases, asked.seconds, asked.repeats)
+    if asked.what == "stamps":
+        return stamps.measure(asked.levels, asked.seconds, asked.repeats)
+    if asked.what == "growth":
+        return growth.measure(asked.levels, asked.seconds, asked.repeats)
+    if asked.what == "capacity":
+        steps = None if asked.no_search else asked.steps
+        return capacity.measure(asked.window, steps, asked.levels, asked.repeats)
+    names, searched = asked.workloads.split(","), asked.search.split(",")
+    paced = beside.Paced(asked.sessions, asked.seconds, asked.repeats)
+    return beside.report(names, paced, searched, beside.Searched(asked.window, asked.steps))
 
 
-def command(who: str, url: str, sessions: int, seconds: float, folder: Path) -> list[str]:
-    """How each sender is called."""
-    if who == "usual script":
-        return [sys.executable, "-m", "benchmarks.usual", url, str(sessions), str(seconds)]
-    with wave.open(str(folder / "clip.wav"), "wb") as file:
-        file.setparams((1, 2, 16000, 0, "NONE", ""))
-        file.writeframes(struct.pack("<h", 1000) * round(16000 * seconds))
-    clip = {"id": "clip", "direction": "speech2text", "audio_filepath": "clip.wav", "source_lang": "en"}
-    clip |= {"target_lang": "en", "transcript": "red boat"}
-    (folder / "manifest.jsonl").write_text(json.dumps(clip))
-    words = ["run", "--url", url, "--profile", str(HERE / "w1.yaml"), "--corpus", str(folder), "--users", str(sessions)]
-    words += ["--sessions", str(sessions), "--out", str(folder / "bundle"), "-q"]
-    return [sys.executable, "-m", "loadbench", *words]
+# What `all` measures: a title, what is said of it, and the command line of each; then the same for --quick.
+PARTS = [
+    (
+        "Beside the physical floor",
+        floor.__doc__,
+        "floor --seconds 3 --repeats 2",
+        "floor --seconds 2 --repeats 1 W1:500 W3:100",
+    ),
+    (
+        "Beside other tools",
+        beside.__doc__,
+        "peers --seconds 8 --repeats 1 --search W1 --window 3 --steps 1",
+        "peers --seconds 3 --repeats 1 --search= --workloads W1",
+    ),
+    ("Arrival stamps", stamps.__doc__, "stamps --seconds 3 --repeats 1", "stamps --seconds 2 --repeats 1 100"),
+    (
+        "As sessions grow",
+        growth.__doc__,
+        "growth --seconds 3 --repeats 1 10 100 500 1000 2000",
+        "growth --seconds 2 --repeats 1 10 500",
+    ),
+    (
+        "On a core, and on two",
+        capacity.__doc__,
+        "capacity --no-search --window 3 --repeats 1 500",
+        "",
+    ),
+]
 
 
-def figures(arrivals: list[list[int]], seconds: float, cpu_s: float) -> dict[str, float]:
-    """What the sink's times say, milliseconds, and microseconds of processor a frame."""
-    errors, drifts, spans = [], [], []
-    for times in arrivals:
-        at = np.array(times)
-        error = at - CHUNK_NS * np.arange(len(at))
-        errors.append(error - error.min())
-        drifts.append(float(error[-1] - error[0]) / 1e6)
-        spans.append(float(at[-1] - at[0]) / 1e9)
-    every = np.concatenate(errors) / 1e6
-    return {
-        "rate": (seconds - 0.02) / statistics.median(spans),
-        "drift_ms": statistics.median(drifts),
-        "p50_ms": float(np.median(every)),
-        "p99_ms": float(np.percentile(every, 99)),
-        "cpu_us": cpu_s * 1e6 / len(every),
-    }
+def machine(realtime: bool) -> str:
+    """What the figures were measured on."""
+    facts = [f"{len(senders.CORES)} cores", f"Python {platform.python_version()}", f"Linux {platform.release()}"]
+    if realtime:
+        facts.append("measured processes before all others (SCHED_FIFO), but not beside other tools")
+    return ", ".join(facts)
+
+
+def everything(quick: bool, realtime: bool) -> str:
+    """All tables as one page."""
+    page = [f"# Measured\n\n{HOW}\n\n{machine(realtime)}.\n"]
+    for title, about, full, small in PARTS:
+        words = (small if quick else full).split()
+        if words:
+            print(title, file=sys.stderr)
+            page.append(f"## {title}\n\n{(about or '').strip()}\n\n{one_of(parser().parse_args(words), realtime)}")
+    return "\n".join(page)
 
 
 def main() -> None:
-    """Alternate the senders and print one table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sessions", type=int, default=100)
-    parser.add_argument("--seconds", type=float, default=15.0)
-    parser.add_argument("--repeats", type=int, default=3)
-    asked = parser.parse_args()
-    rows: dict[str, list[dict[str, float]]] = {"loadbench": [], "usual script": []}
-    for _ in range(asked.repeats):
-        for who, found in rows.items():
-            found.append(measure(who, asked.sessions, asked.seconds))
-    print(f"W1, {asked.sessions} sessions, {asked.seconds:g} s, medians of {asked.repeats}\n")
-    print(f"{'':14}{'rate':>8}{'drift ms':>10}{'p50 ms':>9}{'p99 ms':>9}{'CPU us/frame':>14}")
-    for who, found in rows.items():
-        middle = {key: statistics.median(run[key] for run in found) for key in found[0]}
-        print("{:14}{rate:8.3f}{drift_ms:10.1f}{p50_ms:9.2f}{p99_ms:9.2f}{cpu_us:14.1f}".format(who, **middle))
+    """Measure and print."""
+    asked = parser().parse_args()
+    os.environ["BENCH_PATIENCE"] = str(asked.patience)
+    senders.stay_away()
+    if asked.what:
+        print(one_of(asked, asked.realtime))
+        return
+    page = everything(asked.quick, asked.realtime)
+    RESULTS.write_text(page)
+    print(page)
 
 
 if __name__ == "__main__":

@@ -1,105 +1,70 @@
-"""A WebSocket service that does next to nothing, so that the sender is what is measured.
+"""The sink (`sink.c`) from Python: a process on a free port, and what it saw.
 
-It reads frames without unmasking them and keeps the arrival time of each, by connection; every tenth frame it says a
-partial, after a text frame a final and a close. On SIGTERM it writes one JSON line a connection to the file it was
-given: arrival times in monotonic nanoseconds.
+By hand, until SIGTERM or Ctrl-C; the port is printed first:
 
-    python -m benchmarks.sink ARRIVALS.jsonl
+    python -m benchmarks.sink ARRIVALS [--port 0] [--every 10] [--delay-us 0] [--core N]
 """
 
-import array
-import asyncio
-import base64
 import contextlib
-import hashlib
+import functools
 import json
-import re
+import os
 import signal
+import subprocess
 import sys
-import time
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
 
-import uvloop
+import numpy as np
+from numpy.typing import NDArray
 
-PARTIAL = b'\x81\x11{"partial":"red"}'
-FINAL = b'\x81\x14{"final":"red boat"}' + b"\x88\x02\x03\xe8"
-EVERY = 10
-KEY = re.compile(rb"(?i)sec-websocket-key: *([^\r]+)")
+from benchmarks.compiled import built
+from benchmarks.senders import OTHER_CORE, await_quiet, place
 
 
-class Sink(asyncio.Protocol):
-    """One connection; `arrivals` of media frames on the machine's monotonic clock."""
+@dataclass
+class Seen:
+    """What a sink saw, filled when it has ended. `arrivals`: monotonic ns, an array a connection that sent media."""
 
-    seen: ClassVar[list["array.array[int]"]] = []
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport
-        self.arrivals = array.array("q")
-        self.seen.append(self.arrivals)
-        self.buffer = b""
-        self.shaken = False
-
-    def data_received(self, data: bytes) -> None:
-        now = time.monotonic_ns()
-        self.buffer += data
-        if not self.shaken and not self._shake_hands():
-            return
-        at, size = 0, len(self.buffer)
-        while size - at >= 6:
-            length, head = self.buffer[at + 1] & 127, 6
-            if length == 126:
-                if size - at < 8:
-                    break
-                length, head = int.from_bytes(self.buffer[at + 2 : at + 4], "big"), 8
-            elif length == 127:
-                if size - at < 14:
-                    break
-                length, head = int.from_bytes(self.buffer[at + 2 : at + 10], "big"), 14
-            if size - at < head + length:
-                break
-            self._frame(self.buffer[at] & 15, now)
-            at += head + length
-        self.buffer = self.buffer[at:]
-
-    def _frame(self, opcode: int, now: int) -> None:
-        if opcode == 2:
-            self.arrivals.append(now)
-            if len(self.arrivals) % EVERY == 0:
-                self.transport.write(PARTIAL)
-        elif opcode == 1:
-            self.transport.write(FINAL)
-        elif opcode == 8:
-            self.transport.close()
-
-    def _shake_hands(self) -> bool:
-        end = self.buffer.find(b"\r\n\r\n")
-        if end < 0:
-            return False
-        found = KEY.search(self.buffer[:end])
-        assert found
-        guid = found.group(1).strip() + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-        self.transport.write(
-            b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: "
-            + base64.b64encode(hashlib.sha1(guid).digest())
-            + b"\r\n\r\n"
-        )
-        self.buffer, self.shaken = self.buffer[end + 4 :], True
-        return True
+    url: str
+    arrivals: list[NDArray[np.int64]] = field(default_factory=list)
+    payload_bytes: list[int] = field(default_factory=list)
+    cpu_s: float = 0.0
+    refused: int = 0  # connections that it broke off: no handshake, or a far side that does not read
 
 
-async def main(path: Path) -> None:
-    """Serve until SIGTERM."""
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_signal_handler(signal.SIGTERM, stop.set)
-    server = await loop.create_server(Sink, "127.0.0.1", 0, backlog=4096)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await stop.wait()
-    with path.open("w") as file:
-        for arrivals in Sink.seen:
-            file.write(json.dumps(arrivals.tolist()) + "\n")
+@contextlib.contextmanager
+def sinking(*, every: int = 10, delay_us: int = 0, core: int | None = OTHER_CORE) -> Iterator[Seen]:
+    """A sink on a free port of the loopback, ended with the block. Each `every`-th message is answered; 0: none."""
+    await_quiet()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "arrivals"
+        words: list[str | Path] = [built("sink"), path, "--every", str(every), "--delay-us", str(delay_us)]
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, preexec_fn=functools.partial(place, core))
+        assert process.stdout
+        seen = Seen(f"ws://127.0.0.1:{process.stdout.readline().strip()}/")
+        try:
+            yield seen
+        finally:
+            process.send_signal(signal.SIGTERM)
+            totals = json.loads(process.communicate(timeout=60)[0])
+        seen.cpu_s, seen.refused = totals["cpu_s"], totals["refused"]
+        for arrivals, payload_bytes in read(path):
+            seen.arrivals.append(arrivals)
+            seen.payload_bytes.append(payload_bytes)
+
+
+def read(path: Path) -> Iterator[tuple[NDArray[np.int64], int]]:
+    """Arrival times and payload bytes of each connection that sent media, from the sink's file."""
+    numbers, at = np.fromfile(path, dtype=np.int64), 0
+    while at < len(numbers):
+        count = int(numbers[at])
+        if count:
+            yield numbers[at + 2 : at + 2 + count], int(numbers[at + 1])
+        at += 2 + count
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(KeyboardInterrupt):
-        uvloop.run(main(Path(sys.argv[1])))
+    os.execv(built("sink"), ["sink", *sys.argv[1:]])

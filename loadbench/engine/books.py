@@ -4,13 +4,13 @@ from array import array
 from collections import Counter
 
 from loadbench.engine.drive import Driver
-from loadbench.engine.health import Collections, Heart, Usage, fold
+from loadbench.engine.health import Collections, Heart, Usage
+from loadbench.engine.ledger import fold
 from loadbench.engine.pacer import Wheel
 from loadbench.engine.pipe import Start
 from loadbench.engine.workload import Schedule
 from loadbench.readings.machine import Readings
 from loadbench.results.tick import Tick
-from loadbench.session.machine import MESSAGE_KINDS
 from loadbench.transports.contract import Clock
 
 
@@ -27,9 +27,7 @@ class Books:
         self._ticks = self._told_started = self._told_bytes = 0
         self._start_late_ns: array[int] = array("q")
         self._outcomes: Counter[str] = Counter()
-        self._past: Counter[str] = Counter()  # messages of the sessions that are over
-        self._told: Counter[str] = Counter()
-        self._past_blocked_ns = self._told_blocked_ns = 0
+        self._past_bytes = 0  # of the sessions that are over
 
     def begin(self, at_ns: int) -> None:
         """The first tick counts from here."""
@@ -45,18 +43,15 @@ class Books:
         """It is over."""
         del self.active[driver.role.id]
         self._outcomes[outcome] += 1
-        self._past.update(driver.messages)
-        self._past_blocked_ns += driver.blocked_ns
+        self._past_bytes += driver.media_bytes
 
     def tick(self, now: int, schedule: Schedule, more: dict[str, float]) -> Tick:
         """All since the last one. `schedule` knows what is meant to be; `more` goes beside the machine's readings."""
         span_ns, self._since_ns = max(0, now - self._since_ns), now
         started, self._told_started = self.started - self._told_started, self.started
-        media_bytes, self._told_bytes = self._wheel.media_bytes - self._told_bytes, self._wheel.media_bytes
         outcomes, self._outcomes = dict(self._outcomes), Counter()
-        late_ns, start_late_ns = self._wheel.take_late(), self._start_late_ns
-        self._start_late_ns = array("q")
-        lateness, lateness_sum_ns = fold(late_ns)
+        start_late_ns, self._start_late_ns = self._start_late_ns, array("q")
+        done = self._wheel.ledger.take(now)
         gap_ns, gaps = self._heart.take(self._start.thresholds.taint_gap_ms * 1e6)
         gc_ns, gc_max_ns = self.collections.take()
         self._ticks += 1
@@ -71,12 +66,12 @@ class Books:
             window=schedule.window(now),
             started=started,
             ended=outcomes,
-            chunks={self._kind: len(late_ns)} if late_ns else {},
-            media_bytes=media_bytes,
-            messages=self._messages(),
-            lateness=lateness,
-            lateness_sum_ns=lateness_sum_ns,
-            blocked_ns=self._blocked(),
+            chunks={self._kind: done.chunks} if done.chunks else {},
+            media_bytes=self._media_bytes(),
+            messages=done.messages,
+            lateness=done.lateness,
+            lateness_sum_ns=done.lateness_sum_ns,
+            blocked_ns=done.blocked_ns,
             start_lateness=fold(start_late_ns)[0],
             loop_gap_ns=gap_ns,
             gaps=gaps,
@@ -86,14 +81,7 @@ class Books:
             **self._usage.take(),
         )
 
-    def _messages(self) -> dict[str, int]:
-        """By columns: a loop over sessions and kinds would stand in the way of the chunks."""
-        sums = map(sum, zip(*(driver.messages.values() for driver in self.active.values()), strict=True))
-        now = self._past + Counter(dict(zip(MESSAGE_KINDS, sums, strict=False)))
-        fresh, self._told = now - self._told, now
-        return dict(fresh)
-
-    def _blocked(self) -> int:
-        now_ns = self._past_blocked_ns + sum(driver.blocked_ns for driver in self.active.values())
-        fresh, self._told_blocked_ns = now_ns - self._told_blocked_ns, now_ns
+    def _media_bytes(self) -> int:
+        now = self._past_bytes + sum(driver.media_bytes for driver in self.active.values())
+        fresh, self._told_bytes = now - self._told_bytes, now
         return fresh

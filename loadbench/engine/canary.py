@@ -16,7 +16,7 @@ import msgspec
 from loadbench.engine.address import Addresses
 from loadbench.engine.alarm import MS
 from loadbench.engine.drive import Driver
-from loadbench.engine.pacer import Ledger
+from loadbench.engine.ledger import Ledger
 from loadbench.engine.pipe import Canary, Outbound, Start
 from loadbench.engine.reel import Reel
 from loadbench.engine.rig import Rig, Role
@@ -91,6 +91,7 @@ class Aviary:
 
     def _over(self, driver: Driver, _outcome: str) -> None:
         del self._active[driver.role.id]
+        self._rig.ledger.gather()
         if not self._closed:
             self._later(driver.role.slot.user, self._rig.clock() + PAUSE_NS)
 

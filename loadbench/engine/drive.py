@@ -11,7 +11,7 @@ from typing import Final, Literal, cast
 
 from loadbench.engine.address import MissingFieldError
 from loadbench.engine.alarm import Reminder
-from loadbench.engine.pacer import ChunkLog, Stream, media_zero
+from loadbench.engine.pacer import ChunkLog, Stream, Tally, media_zero
 from loadbench.engine.reel import Reel
 from loadbench.engine.rig import Rig, Role
 from loadbench.engine.workload import phase_ms
@@ -50,6 +50,7 @@ class Driver:
             session=role.id,
             planned_ns=role.slot.planned_ns,
             compiled=rig.compiled,
+            heard=rig.ledger.messages,
         )
         self._link: Link | None = None
         self._lost = False
@@ -89,14 +90,9 @@ class Driver:
         self._tell(self._talk.stop, outcome, self._rig.clock())
 
     @property
-    def messages(self) -> dict[str, int]:
-        """What the service has said so far, by kind; all kinds, always in the same order."""
-        return self._talk.messages
-
-    @property
-    def blocked_ns(self) -> int:
-        """For how long so far the socket would take no more."""
-        return self._blocked_ns + (0 if self._paused_ns is None else self._rig.clock() - self._paused_ns)
+    def media_bytes(self) -> int:
+        """Bytes of media handed over so far."""
+        return sum(stream.volume(self.role.parts[at][0].media_sums) for at, stream in self._streams.items())
 
     # ---- what the transport tells (transports.contract.Listener)
 
@@ -119,12 +115,14 @@ class Driver:
     def paused(self, at_ns: int) -> None:
         """See `Listener`."""
         self._paused_ns = at_ns
+        self._rig.ledger.paused(self.role.id, at_ns)
 
     def resumed(self, at_ns: int) -> None:
         """See `Listener`."""
         if self._paused_ns is not None:
             self._blocked_ns += max(0, at_ns - self._paused_ns)
             self._paused_ns = None
+            self._rig.ledger.resumed(self.role.id, at_ns)
 
     def lost(self, cause: Cause) -> None:
         """See `Listener`."""
@@ -239,13 +237,12 @@ class Driver:
             link,
             self._joined(reel) if reel.joined else reel.wire,
             reel.due_ns,
-            reel.media,
             zero_ns,
             begun_ns=now,
             ended=partial(self._media_ended, index),
             broke=self._break,
             drop_late=rig.start.late == "drop_late" and rig.profile.media.kind == "frames",
-            log=ChunkLog() if self.role.log_chunks else None,
+            log=ChunkLog() if self.role.log_chunks else Tally(),
         )
         self._streams[index] = stream
         rig.wheel.add(stream, rig.ledger)
@@ -267,7 +264,9 @@ class Driver:
                 before, after = message.around(fields, index, reel.chunks, reel.due_ns[index])
             except KeyError as error:
                 raise MissingFieldError(error.args[0]) from None
-            return encoder.joined(message.kind, before, reel.wire(index), after)
+            joined = encoder.joined(message.kind, before, reel.wire(index), after)
+            self._bytes_sent += len(joined)
+            return joined
 
         return wire
 
@@ -337,22 +336,12 @@ class Driver:
             self._rig.emit(record)
             for index, stream in self._streams.items():
                 stream.stop()
-                if stream.log is not None:
-                    self._rig.emit(self._chunk_times(index, stream.zero_ns, stream.log))
+                if isinstance(stream.log, ChunkLog):
+                    self._rig.emit(_chunk_times(self.role.id, index, stream, stream.log))
         finally:
-            self._streams, self._link = {}, None
+            self._link = None
             self._over(self, record.outcome)
-
-    def _chunk_times(self, index: int, zero_ns: int, log: ChunkLog) -> ChunkTimes:
-        reel, _ = self.role.parts[index]
-        return ChunkTimes(
-            session=self.role.id,
-            utterance=index,
-            media_zero_ns=zero_ns,
-            due=log.due(reel.due_ns).tobytes(),
-            sent=log.sent.tobytes(),
-            unsent=log.held().tobytes(),
-        )
+            self._streams = {}
 
     def _fill(self, record: SessionRecord, now_ns: int) -> None:
         """What the conversation could not know: the tester's own deeds, and how it fared meanwhile."""
@@ -360,20 +349,23 @@ class Driver:
         for utterance in record.utterances:
             stream = streams.get(utterance.index)
             if stream is not None:
-                utterance.chunks_sent, utterance.chunks_dropped = stream.sent, stream.dropped
-                utterance.media_bytes = stream.media_bytes
+                utterance.chunks_sent, utterance.chunks_dropped = stream.sent, len(stream.dropped)
+                utterance.media_bytes = stream.volume(self.role.parts[utterance.index][0].media_sums)
         gap_ns = self._rig.heart.longest_between(self._begun_ns, now_ns)
         record.lateness = Lateness(
             chunks=sum(stream.sent for stream in streams.values()),
-            sum_ns=sum(stream.late_sum_ns for stream in streams.values()),
-            max_ns=max((stream.late_max_ns for stream in streams.values()), default=0),
+            sum_ns=sum(stream.log.late_sum_ns for stream in streams.values()),
+            max_ns=max((stream.log.late_max_ns for stream in streams.values()), default=0),
             start_ns=max(0, self._begun_ns - record.planned_ns),
             blocked_ns=self._blocked_ns,
-            unsent_max_bytes=max([self._unsent_max, *(stream.unsent_max for stream in streams.values())]),
+            unsent_max_bytes=max([self._unsent_max, *(stream.log.unsent_max for stream in streams.values())]),
             gap_max_ns=gap_ns,
         )
         record.tainted = gap_ns > self._rig.start.thresholds.taint_gap_ms * 1e6
-        record.bytes_sent = self._bytes_sent + sum(stream.bytes for stream in streams.values())
+        shared = [(stream, self.role.parts[index][0]) for index, stream in streams.items()]
+        record.bytes_sent = self._bytes_sent + sum(
+            stream.volume(reel.wire_sums) for stream, reel in shared if not reel.joined
+        )
         record.bytes_received = self._bytes_received
         record.cause = masks.mask(record.cause)
         record.raw = [masks.mask(text) for text in record.raw]
@@ -381,6 +373,11 @@ class Driver:
         for connection in record.connections:
             connection.close_reason = masks.mask(connection.close_reason)
             connection.remote = connection.remote and masks.mask(connection.remote)
+
+
+def _chunk_times(session: str, index: int, stream: Stream, log: ChunkLog) -> ChunkTimes:
+    due, sent, unsent = (times.tobytes() for times in log.times(stream))
+    return ChunkTimes(session=session, utterance=index, media_zero_ns=stream.zero_ns, due=due, sent=sent, unsent=unsent)
 
 
 def _message(session: str, data: str | bytes, at_ns: int, masks: Masks) -> Message:

@@ -10,86 +10,92 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Final
 
+import numpy as np
+
 from loadbench.engine.alarm import BUDGET_NS, MS, Alarm, MakeAlarm
+from loadbench.engine.ledger import Ledger
 from loadbench.transports.contract import Buffer, Clock, Link
 
 SLOT_NS: Final = MS
 
 
-class ChunkLog:
-    """Per-chunk times of one utterance: `sent` from media zero; which were dropped, and where bytes were still unsent.
+class Tally:
+    """What is kept of the chunks of one utterance: how late they were, and the most bytes that one found unsent."""
 
-    One append a chunk: what can be known otherwise is worked out when it is asked for.
+    __slots__ = ("late_max_ns", "late_sum_ns", "unsent_max")
+
+    def __init__(self) -> None:
+        self.late_sum_ns = self.late_max_ns = self.unsent_max = 0
+
+    def held(self, _sent: int, unsent: int) -> None:
+        """A chunk found so many bytes of earlier ones unsent."""
+        self.unsent_max = max(self.unsent_max, unsent)
+
+    def note(self, late_ns: int) -> None:
+        """One chunk more."""
+        self.late_sum_ns += late_ns
+        if late_ns > self.late_max_ns:
+            self.late_max_ns = late_ns
+
+
+class ChunkLog:
+    """The same, and of each chunk: how late it was, and with it when it left.
+
+    One append a chunk, and what follows from it is worked out when it is asked for.
     """
 
-    __slots__ = ("dropped", "sent", "unsent")
+    __slots__ = ("_late_ns", "_unsent", "note")
 
     def __init__(self) -> None:
-        self.sent: array[int] = array("q")
-        self.unsent: dict[int, int] = {}
-        self.dropped: set[int] = set()
+        self._late_ns: array[int] = array("q")
+        self._unsent: dict[int, int] = {}
+        self.note = self._late_ns.append
 
-    def due(self, due_ns: Sequence[int]) -> "array[int]":
-        """When each that was sent was due, from media zero; `due_ns` of all."""
-        planned = due_ns[: len(self.sent) + len(self.dropped)]
-        return array("q", [at for index, at in enumerate(planned) if index not in self.dropped])
+    def held(self, sent: int, unsent: int) -> None:
+        """See `Tally`; it was number `sent` of those that were sent, from 0."""
+        self._unsent[sent] = unsent
 
-    def held(self) -> "array[int]":
-        """How many bytes of earlier ones were unsent when each was."""
-        return array("q", [self.unsent.get(index, 0) for index in range(len(self.sent))])
+    @property
+    def unsent_max(self) -> int:
+        """The most bytes that one found unsent."""
+        return max(self._unsent.values(), default=0)
 
+    @property
+    def late_sum_ns(self) -> int:
+        """All lateness together."""
+        return sum(self._late_ns)
 
-class Ledger:
-    """What was handed over: `late_ns` gathers how late each chunk was, until `take`; `media_bytes` only grows."""
+    @property
+    def late_max_ns(self) -> int:
+        """The worst."""
+        return max(self._late_ns, default=0)
 
-    __slots__ = ("late_ns", "media_bytes")
-
-    def __init__(self) -> None:
-        self.late_ns: array[int] = array("q")
-        self.media_bytes = 0
-
-    def take(self) -> "array[int]":
-        """How late each chunk was that has been handed over since this was asked last."""
-        taken = self.late_ns[:]
-        del self.late_ns[:]  # the same object stays: streams hold on to its `append`
-        return taken
+    def times(self, stream: "Stream") -> tuple["array[int]", "array[int]", "array[int]"]:
+        """Of each chunk sent: when it was due and left, from media zero, and the bytes of earlier ones still unsent."""
+        planned = stream.due_ns[: stream.sent + len(stream.dropped)]
+        kept = [at for index, at in enumerate(planned) if index not in stream.dropped] if stream.dropped else planned
+        due = np.array(kept, dtype=np.int64)
+        sent = np.maximum(due, stream.begun_ns - stream.zero_ns) + np.frombuffer(self._late_ns, dtype=np.int64)
+        held = np.zeros(len(due), dtype=np.int64)
+        held[list(self._unsent)] = list(self._unsent.values())
+        return array("q", due.tobytes()), array("q", sent.tobytes()), array("q", held.tobytes())
 
 
 class Stream:
     """The media of one utterance on its way.
 
     `due_ns` holds the chunks' due times from media zero and, behind them, the media's length: `ended` is called then,
-    once every chunk has been handed over. `wire(i)` gives chunk `i`, which carries `media[i]` bytes of media. A chunk
-    that was overdue before the media could begin (`begun_ns`) counts as due then: that wait was not the tester's. With
-    `drop_late` a chunk that is late by more than the mean interval is dropped, but never the first or the last, which
-    may carry more than a frame.
+    once every chunk has been handed over. `wire(i)` gives chunk `i`. A chunk that was overdue before the media could
+    begin (`begun_ns`) counts as due then: that wait was not the tester's. With `drop_late` a chunk that is late by more
+    than the mean interval is dropped, but never the first or the last, which may carry more than a frame. `log` is told
+    how late each was, and so is the ledger, the run's unless `add` was given another.
 
     `next_ns` is when the next chunk, or the end behind the last one, is due; never before the media could begin.
     """
 
     __slots__ = (
-        "_begun_ns",
-        "_drop_ns",
-        "_due_ns",
-        "_last",
-        "_ledger",
-        "_media",
-        "_next",
-        "_note",
-        "_wire",
-        "_write",
-        "broke",
-        "bytes",
-        "dropped",
-        "ended",
-        "late_max_ns",
-        "late_sum_ns",
-        "log",
-        "media_bytes",
-        "next_ns",
-        "stopped",
-        "unsent_max",
-        "zero_ns",
+        *("_drop_ns", "_last", "_log", "_next", "_note", "_wire", "_write"),
+        *("begun_ns", "broke", "dropped", "due_ns", "ended", "log", "next_ns", "stopped", "zero_ns"),
     )
 
     def __init__(
@@ -97,59 +103,56 @@ class Stream:
         link: Link,
         wire: Callable[[int], Buffer],
         due_ns: Sequence[int],
-        media: Sequence[int],
         zero_ns: int,
         *,
         begun_ns: int,
         ended: Callable[[int], None],
         broke: Callable[[Exception], None],
         drop_late: bool = False,
-        log: ChunkLog | None = None,
+        log: ChunkLog | Tally | None = None,
     ) -> None:
-        self._write, self._wire, self._due_ns = link.write, wire, due_ns
-        self._begun_ns, self._next, self._last = begun_ns, 0, len(due_ns) - 2
+        self._write, self._wire, self.due_ns = link.write, wire, due_ns
+        self._next, self._last = 0, len(due_ns) - 2
         self._drop_ns = due_ns[-1] // max(1, self._last + 1) if drop_late else None
-        self.zero_ns, self.ended, self.broke, self.log, self._media = zero_ns, ended, broke, log, media
+        self.zero_ns, self.begun_ns, self.ended, self.broke = zero_ns, begun_ns, ended, broke
+        self.log = log or Tally()
+        self._log = self.log.note
         self.next_ns = max(zero_ns + due_ns[0], begun_ns)
-        self.dropped = self.bytes = self.media_bytes = 0
-        self.late_sum_ns = self.late_max_ns = self.unsent_max = 0
+        self.dropped: set[int] = set()
         self.stopped = False
 
     def keep_in(self, ledger: Ledger) -> None:
-        """Where what is handed over is written down; the wheel says so when it takes the stream on."""
-        self._ledger, self._note = ledger, ledger.late_ns.append
+        """Where lateness is written down; the wheel says so when it takes the stream on."""
+        self._note = ledger.note
 
     @property
     def sent(self) -> int:
         """Chunks handed over."""
-        return self._next - self.dropped
+        return self._next - len(self.dropped)
+
+    def volume(self, sums: Sequence[int]) -> int:
+        """What has been sent of something whose running sums by chunk these are, from 0."""
+        return sums[self._next] - sum(sums[index + 1] - sums[index] for index in self.dropped)
 
     def turn(self, clock: Clock) -> int:
-        """Hand over the chunk that is due, or tell of the end, and stop; when that was."""
+        """Hand over the chunk that is due, or tell of the end, and stop; when that was. Little is done a chunk: behind
+        each system call the processor has forgotten this code and its data.
+        """
         index = self._next
         if index > self._last:
             return self._end(clock())
         if self._drop_ns is not None and self._drops(index, clock()):
             return clock()
-        wire = self._wire(index)
-        unsent = self._write(wire)
+        unsent = self._write(self._wire(index))
         at_ns = clock()
         late_ns = at_ns - self.next_ns
         self._note(late_ns)
+        self._log(late_ns)
         self._next = index + 1
-        due_ns = self.zero_ns + self._due_ns[index + 1]
-        self.next_ns = due_ns if due_ns > self._begun_ns else self._begun_ns
-        media = self._media[index]
-        self._ledger.media_bytes += media
-        self.media_bytes += media
-        self.bytes += len(wire)
-        self.late_sum_ns += late_ns
-        if late_ns > self.late_max_ns:
-            self.late_max_ns = late_ns
-        if self.log is not None:
-            self.log.sent.append(at_ns - self.zero_ns)
+        due_ns = self.zero_ns + self.due_ns[index + 1]
+        self.next_ns = due_ns if due_ns > self.begun_ns else self.begun_ns
         if unsent:
-            self._held_back(unsent)
+            self.log.held(self.sent - 1, unsent)
         return at_ns
 
     def _end(self, at_ns: int) -> int:
@@ -158,20 +161,13 @@ class Stream:
         return at_ns
 
     def _drops(self, index: int, now_ns: int) -> bool:
-        late = self._drop_ns is not None and now_ns - self.zero_ns - self._due_ns[index] > self._drop_ns
+        late = self._drop_ns is not None and now_ns - self.zero_ns - self.due_ns[index] > self._drop_ns
         if not late or not 0 < index < self._last:
             return False
-        self.dropped += 1
-        if self.log is not None:
-            self.log.dropped.add(index)
+        self.dropped.add(index)
         self._next = index + 1
-        self.next_ns = max(self.zero_ns + self._due_ns[index + 1], self._begun_ns)
+        self.next_ns = max(self.zero_ns + self.due_ns[index + 1], self.begun_ns)
         return True
-
-    def _held_back(self, unsent: int) -> None:
-        self.unsent_max = max(self.unsent_max, unsent)
-        if self.log is not None:
-            self.log.unsent[len(self.log.sent) - 1] = unsent
 
     def stop(self) -> None:
         """Hand over nothing more, and tell of no end."""
@@ -189,26 +185,12 @@ class Wheel:
         self._turning = False
         self.ledger = Ledger()
 
-    @property
-    def late_ns(self) -> "array[int]":
-        """Of the run's ledger."""
-        return self.ledger.late_ns
-
-    @property
-    def media_bytes(self) -> int:
-        """Of the run's ledger."""
-        return self.ledger.media_bytes
-
     def add(self, stream: Stream, ledger: Ledger | None = None) -> None:
         """Take a stream on; its first chunk leaves when it is due. Without a ledger of its own it is in the run's."""
         stream.keep_in(ledger or self.ledger)
         self._place(stream)
         if not self._turning:
             self._arm()
-
-    def take_late(self) -> "array[int]":
-        """See `Ledger.take`, of the run's."""
-        return self.ledger.take()
 
     def close(self) -> None:
         """Hand over nothing more."""

@@ -1,6 +1,7 @@
 """A clip on the reel: its wire messages mapped, its due times at hand, ready for any number of sessions."""
 
 from array import array
+from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
@@ -13,8 +14,8 @@ CLOCK_MS_MOST: Final = 1000  # nobody waits longer than this for a place on the 
 
 
 class Reel:
-    """`due_ns` holds the chunks' due times and, behind them, the media's length; `media` how many
-    bytes of media each chunk carries. Raises OSError without its files.
+    """`due_ns` holds the chunks' due times and, behind them, the media's length. `media_sums` and `wire_sums` are
+    running sums, from 0, of the bytes of media and of the wire that the chunks carry. Raises OSError without its files.
     """
 
     def __init__(self, entry: ClipEntry) -> None:
@@ -25,7 +26,8 @@ class Reel:
         )
         self.due_ns: array[int] = array("q", plan.due_ns.tolist())
         self.due_ns.append(plan.duration_ns)
-        self.media: array[int] = array("q", plan.media.tolist())
+        self.media_sums: array[int] = array("q", accumulate(plan.media.tolist(), initial=0))
+        self.wire_sums: array[int] = array("q", plan.offset.tolist())
         self._entry = entry
 
     @property

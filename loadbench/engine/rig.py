@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from loadbench.engine.address import Addresses
 from loadbench.engine.alarm import Agenda
 from loadbench.engine.health import Heart
-from loadbench.engine.pacer import Ledger, Wheel
+from loadbench.engine.ledger import Ledger
+from loadbench.engine.pacer import Wheel
 from loadbench.engine.pipe import Outbound, Start
 from loadbench.engine.reel import Reel
 from loadbench.engine.workload import Slot
@@ -37,7 +38,7 @@ class Rig:
     clock: Clock
     origin_ns: int
     emit: Callable[[Outbound], None]
-    ledger: Ledger | None = None  # None: the wheel's own, which the ticks are made of
+    ledger: Ledger
 
 
 @dataclass(slots=True, frozen=True)

@@ -29,6 +29,7 @@ from loadbench.transports.contract import Clock, Transport
 
 SECOND_NS: Final = 1_000_000_000
 LEAD_NS: Final = 50 * MS  # from the word that it is ready to the first session
+GATHER_NS: Final = 50 * MS  # between two looks at how late chunks were
 SETTLE_NS: Final = SECOND_NS  # after the ramp, when the last of its sessions stand
 
 
@@ -62,6 +63,7 @@ class Engine:
         _check(addresses, self._reels[0], transport)
         self._begin_ns = start.begin_ns if start.begin_ns is not None else -(-(clock() + LEAD_NS) // MS) * MS
         self._agenda = Agenda(clock, make_alarm)
+        wheel = Wheel(clock, make_alarm)
         self._rig = Rig(
             start=start,
             profile=profile,
@@ -72,7 +74,8 @@ class Engine:
             message=MediaMessage(profile.media),
             addresses=addresses,
             masks=Masks([*start.secrets.values(), *start.hidden]),
-            wheel=Wheel(clock, make_alarm),
+            wheel=wheel,
+            ledger=wheel.ledger,
             agenda=self._agenda,
             heart=health.Heart(clock, make_alarm),
             clock=clock,
@@ -128,6 +131,7 @@ class Engine:
         self._books.begin(self._begin_ns)
         self._rig.heart.start(self._begin_ns)
         self._agenda.at(self._next_tick_ns, self._guarded(self._tick))
+        self._gather()
         self._agenda.at(self._schedule.ramped_ns + SETTLE_NS, self._guarded(self._settle))
         drain_s = self._start.workload.drain_s
         if self._schedule.end_ns is not None and drain_s is not None:
@@ -192,6 +196,10 @@ class Engine:
         missed = max(0, self._clock() - self._next_tick_ns) // SECOND_NS
         self._next_tick_ns += (missed + 1) * SECOND_NS
         self._agenda.at(self._next_tick_ns, self._guarded(self._tick))
+
+    def _gather(self) -> None:
+        self._rig.ledger.gather()
+        self._agenda.at(self._clock() + GATHER_NS, self._guarded(self._gather))
 
     def _emit_tick(self) -> None:
         now = self._clock()

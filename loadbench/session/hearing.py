@@ -52,15 +52,20 @@ class Heard:
 
 
 class Hearing:
-    """Reads what one session's service says. `counts` goes over the session, the boards over one utterance."""
+    """Reads what one session's service says. `counts` goes over the session, the boards over one utterance.
 
-    def __init__(self, how: Compiled, message_bytes: int, fields: Fields) -> None:
+    `shared`, if any, is counted up in step with `counts`.
+    """
+
+    def __init__(self, how: Compiled, message_bytes: int, fields: Fields, shared: dict[str, int] | None = None) -> None:
         self.counts = dict.fromkeys(MESSAGE_KINDS, 0)
+        self._shared = dict(self.counts) if shared is None else shared
         self.acked = 0
         self.headline_final_ns: int | None = None
         self._how = how
         self._fields = fields
         self._most_bytes = message_bytes
+        self._surely_fits = message_bytes // 4  # characters, of at most four bytes each
         self._boards: dict[str, Board] = {}
         self._unsettled: dict[str, int] = {}
         framing = how.profile.receive.framing
@@ -73,7 +78,7 @@ class Hearing:
 
     def listen(self, data: str | bytes, at_ns: int) -> Iterable[Heard]:
         """The messages in `data`, each read only when the one before has been taken."""
-        if self._framer is None and size(data) <= self._most_bytes:
+        if self._framer is None and len(data) <= self._surely_fits:
             return self._decoded(data, at_ns)
         return self._read(lambda: self._cut(data, at_ns), at_ns, data)
 
@@ -133,34 +138,33 @@ class Hearing:
         return (self._interpret(item, raw, at_ns) for item in items)
 
     def _trouble(self, at_ns: int, outcome: str, sentence: str, raw: str | bytes) -> Heard:
-        self.counts["error"] += 1
+        self._count("error")
         return Heard(at_ns, None, kind="error", ending=(outcome, sentence), raw=shown(raw))
 
     def _interpret(self, item: Any, raw: str | bytes, at_ns: int) -> Heard:
-        heard = Heard(at_ns, item)
-        first = self._how.profile.receive.fire == "first"
+        heard, how = Heard(at_ns, item), self._how
         try:
-            for meaning in self._how.meanings:
-                if meaning.fits(item) and self._apply(meaning, heard) and first:
+            for meaning in how.meanings:
+                if meaning.fits(item) and self._apply(meaning, heard) and how.first_only:
                     break
         except RuleError as error:
             return self._trouble(at_ns, "profile_error", f"a rule of the profile does not fit: {error}", raw)
-        if self._how.ack(item):
+        if how.ack is not None and how.ack(item):
             self.acked += 1
             if heard.kind == "unmatched":
                 heard.kind = "ack"
         if heard.ending is not None:
             heard.raw = shown(raw)
-        self.counts[heard.kind] += 1
+        self._count(heard.kind)
         return heard
+
+    def _count(self, kind: str) -> None:
+        self.counts[kind] += 1
+        self._shared[kind] += 1
 
     def _apply(self, meaning: Meaning, heard: Heard) -> bool:
         """Do what a fitting rule says; False where its `where` keeps it from fitting after all."""
-        items = [heard.item] if meaning.each is None else chosen(meaning.each, heard.item) or []
-        if not isinstance(items, list):
-            raise RuleError(f"each gave {shorten(json.dumps(items, default=str), 80)}, not a list")
-        if meaning.where is not None:
-            items = [item for item in items if meaning.where(item)]
+        items = [heard.item] if meaning.whole else self._items(meaning, heard.item)
         if not items and meaning.each is None:
             return False
         if meaning.text is not None:
@@ -177,8 +181,15 @@ class Hearing:
             self._complain(meaning, heard)
         return True
 
+    @staticmethod
+    def _items(meaning: Meaning, message: Any) -> list[Any]:
+        items = [message] if meaning.each is None else chosen(meaning.each, message) or []
+        if not isinstance(items, list):
+            raise RuleError(f"each gave {shorten(json.dumps(items, default=str), 80)}, not a list")
+        return items if meaning.where is None else [item for item in items if meaning.where(item)]
+
     def _show(self, meaning: Meaning, rule: CompiledText, item: Any, heard: Heard) -> None:
-        name = meaning.channel(self._fields, item)
+        name = meaning.channel if isinstance(meaning.channel, str) else meaning.channel(self._fields, item)
         board = self._boards.get(name)
         if board is None:
             board = self._boards[name] = self._board(name)

@@ -62,6 +62,9 @@ Phase = Literal["idle", "dialling", "opening", "waiting", "media", "ending", "cl
 Method = TypeVar("Method", bound=Callable[..., None])
 
 
+_DEAF: Final = ("idle", "dialling", "ended")
+
+
 def _never_raises(method: Method) -> Method:
     """A fault of ours costs the session that met it, with its cause in the record, and never the run."""
 
@@ -76,7 +79,10 @@ def _never_raises(method: Method) -> Method:
 
 
 class Conversation:
-    """One session. `fields` fill templates; `compiled` is shared by all sessions of a profile."""
+    """One session. `fields` fill templates; `compiled` is shared by all sessions of a profile.
+
+    `heard`, by `MESSAGE_KINDS`, is counted up as well as the session's own `messages`: what all sessions have heard.
+    """
 
     def __init__(
         self,
@@ -88,6 +94,7 @@ class Conversation:
         session: str,
         planned_ns: int,
         compiled: Compiled | None = None,
+        heard: dict[str, int] | None = None,
     ) -> None:
         if not tasks:
             raise ValueError("a conversation carries at least one clip")
@@ -95,7 +102,7 @@ class Conversation:
         self._tasks = tuple(tasks)
         self._limits = limits
         self._fields = {"session.id": session, "count.chunks_sent": "0", **fields}
-        self._hearing = Hearing(self._how, limits.message_bytes, self._fields)
+        self._hearing = Hearing(self._how, limits.message_bytes, self._fields, heard)
         self._quiet_ns = self._how.promote_after_ns
         self._phase: Phase = "idle"
         self._now_ns = 0
@@ -195,14 +202,16 @@ class Conversation:
             self._books.connection.status = status
         self._hearing.content_type(content_type)
 
-    @_never_raises
     def received(self, data: str | bytes, arrival_ns: int) -> None:
         """A message, or a part of a response's body, arrived."""
-        if self._listening:
-            for heard in self._hearing.listen(data, self._at(arrival_ns)):
-                self._heard(heard)
-                if not self._listening:
-                    return
+        try:
+            if self._listening:
+                for heard in self._hearing.listen(data, self._at(arrival_ns)):
+                    self._heard(heard)
+                    if not self._listening:
+                        return
+        except Exception as error:  # as `_never_raises`, without its cost for each message
+            self._break(error)
 
     @_never_raises
     def lost(self, cause: Cause) -> None:
@@ -307,7 +316,7 @@ class Conversation:
     @property
     def _listening(self) -> bool:
         """After our Shut nothing counts any more, and after an outcome nothing changes it."""
-        return self.outcome is None and self._phase not in ("idle", "dialling", "ended") and not self._shut
+        return self._books.outcome is None and self._phase not in _DEAF and not self._shut
 
     @property
     def _past_mark(self) -> bool:
@@ -315,7 +324,8 @@ class Conversation:
         return self._phase == "ending" and (mark is None or self._step > mark)
 
     def _at(self, now_ns: int) -> int:
-        self._now_ns = max(self._now_ns, now_ns)
+        if now_ns > self._now_ns:
+            self._now_ns = now_ns
         return self._now_ns
 
     def _due_in(self, name: str, from_ns: int, span_s: float | None) -> None:
@@ -346,8 +356,7 @@ class Conversation:
     # ---- messages
 
     def _heard(self, heard: Heard) -> None:
-        at_ns = heard.at_ns
-        self._last_message_ns = at_ns
+        at_ns = self._last_message_ns = heard.at_ns
         utterance = self._utterance
         zero_ns = utterance.media_zero_ns
         if utterance.first_message_ns is None and zero_ns is not None and at_ns >= zero_ns:
@@ -366,6 +375,8 @@ class Conversation:
 
     def _offer(self, heard: Heard) -> None:
         """Show a message to the step of the script that waits."""
+        if self._phase == "media" and not heard.done:
+            return  # no script waits while media goes out
         at_ns = heard.at_ns
         step = self._waiting_step
         match step:

@@ -89,12 +89,13 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """A rule for messages. `channel` gives the channel's name for an item."""
+    """A rule for messages. `whole`: the message is the item. `channel` is the channel's name, or finds it."""
 
     fits: Test
     each: Selector | None
     where: Test | None
-    channel: Callable[[Fields, Any], str]
+    whole: bool
+    channel: str | Callable[[Fields, Any], str]
     text: CompiledText | None
     event: Literal["ready", "ack", "done", "speech_start", "speech_end", "ignore"] | None
     outcome: str | None
@@ -115,8 +116,9 @@ class Compiled:
     target_closes: bool
     meanings: tuple[Meaning, ...]
     statuses: tuple[Status, ...]
+    first_only: bool
     expected: frozenset[int]
-    ack: Test
+    ack: Test | None
     promote_after_ns: int | None
     keepalive: Say | None
 
@@ -146,8 +148,9 @@ def compile_profile(profile: Profile) -> Compiled:
         target_closes=any(part.done is not None and part.done.closes == "target" for part in profile.end),
         meanings=tuple(_meaning(rule, profile) for rule in profile.receive.rules),
         statuses=tuple(map(_status, profile.receive.statuses)),
+        first_only=profile.receive.fire == "first",
         expected=frozenset(profile.close.expect),
-        ack=_never if ack is None else _always if ack.one_per_chunk else _condition(ack) or _never,
+        ack=None if ack is None else _always if ack.one_per_chunk else _condition(ack),
         promote_after_ns=_optional(profile.never_final.quiet_s) if quiet else None,
         keepalive=_say(profile.keepalive) if profile.keepalive else None,
     )
@@ -172,10 +175,6 @@ def _optional(span_s: float | None) -> int | None:
 
 def _always(_: Any) -> bool:
     return True
-
-
-def _never(_: Any) -> bool:
-    return False
 
 
 def _condition(part: Condition) -> Test | None:
@@ -231,6 +230,7 @@ def _meaning(rule: Rule, profile: Profile) -> Meaning:
         fits=_condition(rule) or _always,
         each=None if rule.each is None else compile_selector(rule.each),
         where=None if rule.where is None else compile_condition(None, rule.where),
+        whole=rule.each is None and rule.where is None,
         channel=_channel(rule.channel or next(iter(profile.channels))),
         text=None if rule.text is None else compile_rule(rule.text),
         event=rule.event,
@@ -239,11 +239,11 @@ def _meaning(rule: Rule, profile: Profile) -> Meaning:
     )
 
 
-def _channel(template: str) -> Callable[[Fields, Any], str]:
+def _channel(template: str) -> str | Callable[[Fields, Any], str]:
     """The name of a channel; `{...}` in it is a field of the session, or else a selector on the item."""
     parts = re.split(r"\{([^{}]+)\}", template)
     if len(parts) == 1:
-        return lambda _fields, _item: template
+        return template
     selectors = {field: compile_selector(field) for field in parts[1::2] if not field.startswith(_FIELDS)}
 
     def name(fields: Fields, item: Any) -> str:

@@ -1,12 +1,10 @@
 import gc
-from array import array
 
 import pytest
 
 from loadbench.engine import health
 from loadbench.engine.alarm import MS
-from loadbench.engine.health import BEAT_NS, Collections, Heart, Usage, fold
-from loadbench.results.tick import LATENESS_EDGES_NS
+from loadbench.engine.health import BEAT_NS, Collections, Heart, Usage
 from tests.engine.test_pacer import Hand
 
 
@@ -80,26 +78,6 @@ def test_a_session_that_ends_right_behind_a_gap_is_judged_by_it_before_the_heart
     assert heart.longest_between(hand.now_ns - 500 * MS, hand.now_ns) == pytest.approx(195 * MS, abs=BEAT_NS)
     beat(hand, 1)
     assert len(heart.gaps) == 1
-
-
-@pytest.mark.parametrize(
-    ("late_ns", "bucket"),
-    [
-        (0, 0),
-        (1_000, 0),
-        (1_001, 1),
-        (1_050, 1),
-        (1_051, 2),
-        (LATENESS_EDGES_NS[-1], 378),
-        (LATENESS_EDGES_NS[-1] + 1, 379),
-    ],
-)
-def test_lateness_falls_into_the_bucket_whose_upper_edge_holds_it(late_ns: int, bucket: int) -> None:
-    assert fold(array("q", [late_ns, late_ns])) == ({bucket: 2}, 2 * late_ns)
-
-
-def test_nothing_folds_to_nothing() -> None:
-    assert fold(array("q")) == ({}, 0)
 
 
 def test_time_of_the_garbage_collector_is_counted_while_watched() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadbench.engine.alarm import BUDGET_NS, MS, LoopAlarm
-from loadbench.engine.pacer import ChunkLog, Stream, Wheel, media_zero
+from loadbench.engine.pacer import ChunkLog, Stream, Tally, Wheel, media_zero
 
 
 class Hand:
@@ -70,7 +70,7 @@ def stream(socket: Socket, due_ms: list[float], zero_ns: int, ended: list[int], 
 
     due_ns = [round(at * MS) for at in due_ms]
     options = {"begun_ns": 0, "ended": ended.append, "broke": broke} | more
-    return Stream(socket, lambda i: b"%d" % i, due_ns, [3] * len(due_ns), zero_ns, **options)  # type: ignore[arg-type]
+    return Stream(socket, lambda i: b"%d" % i, due_ns, zero_ns, **options)  # type: ignore[arg-type]
 
 
 def test_each_chunk_leaves_when_it_is_due_and_the_end_is_told_after_the_last() -> None:
@@ -81,7 +81,7 @@ def test_each_chunk_leaves_when_it_is_due_and_the_end_is_told_after_the_last() -
     hand.run()
     assert socket.got == [(zero + 20 * MS, b"0"), (zero + 40 * MS, b"1"), (zero + 60 * MS, b"2")]
     assert ended == [zero + 60 * MS]
-    assert wheel.late_ns.tolist() == [0, 0, 0]
+    assert wheel.ledger.late_ns.tolist() == [0, 0, 0]
 
 
 def test_a_tail_shorter_than_a_chunk_ends_where_the_media_ends() -> None:
@@ -110,7 +110,7 @@ def test_a_due_time_between_two_slots_waits_for_the_later_one() -> None:
     wheel.add(stream(socket, [33.333_333, 66.666_667, 100], 2_000 * MS, ended))
     hand.run()
     assert [at for at, _ in socket.got] == [2_034 * MS, 2_067 * MS]
-    assert wheel.late_ns.tolist() == [666_667, 333_333]
+    assert wheel.ledger.late_ns.tolist() == [666_667, 333_333]
 
 
 def test_a_stall_delays_only_what_was_due_in_it_and_all_of_that_leaves_at_once() -> None:
@@ -121,7 +121,7 @@ def test_a_stall_delays_only_what_was_due_in_it_and_all_of_that_leaves_at_once()
     hand.run(lambda: next(stalls, 0))
     offsets = [(at - 1_000 * MS) / MS for at, _ in socket.got]
     assert offsets == [20, 40, 165, 165, 165, 165, 165, 165, 180, 200]
-    assert [late / MS for late in wheel.late_ns] == [0, 0, 105, 85, 65, 45, 25, 5, 0, 0]
+    assert [late / MS for late in wheel.ledger.late_ns] == [0, 0, 105, 85, 65, 45, 25, 5, 0, 0]
 
 
 def test_a_turn_ends_after_its_budget_and_the_longest_overdue_chunks_go_first() -> None:
@@ -171,7 +171,7 @@ def test_what_was_overdue_before_the_media_could_begin_is_not_the_testers_latene
     wheel.add(late)
     hand.run()
     assert [at for at, _ in socket.got] == [3_000 * MS] * 100
-    assert set(wheel.late_ns) == {0}
+    assert set(wheel.ledger.late_ns) == {0}
     assert ended == [1_000 * MS + 2_020 * MS]
 
 
@@ -183,8 +183,8 @@ def test_a_live_camera_drops_frames_that_are_late_by_more_than_one_interval_but_
     stalls = iter([0, 0, 0, 125 * MS])
     hand.run(lambda: next(stalls, 0))
     assert [wire for _, wire in socket.got] == [b"0", b"1", b"2", b"6", b"7", b"8", b"9"]
-    assert (camera.sent, camera.dropped) == (7, 3), "those 125, 85 and 45 ms late; not the one 5 ms late"
-    assert len(wheel.late_ns) == 7
+    assert (camera.sent, camera.dropped) == (7, {3, 4, 5}), "those 125, 85 and 45 ms late; not the one 5 ms late"
+    assert len(wheel.ledger.late_ns) == 7
     hand.now_ns, overdue = 9_000 * MS, Socket(hand)
     wheel.add(stream(overdue, [40.0 * i for i in range(11)], 1_000 * MS, ended, drop_late=True))
     hand.run()
@@ -208,7 +208,7 @@ def test_a_message_that_cannot_be_made_breaks_its_own_stream_and_no_other() -> N
     hand, ended, errors = Hand(), [], []
     wheel, socket, other = Wheel(hand.clock, hand.make), Socket(hand), Socket(hand)
     due = array("q", [20 * MS, 40 * MS, 40 * MS])
-    no = Stream(socket, {}.__getitem__, due, [3, 3], 1_000 * MS, begun_ns=0, ended=ended.append, broke=errors.append)
+    no = Stream(socket, {}.__getitem__, due, 1_000 * MS, begun_ns=0, ended=ended.append, broke=errors.append)
     wheel.add(no)
     wheel.add(stream(other, [20, 40, 40], 1_000 * MS, ended))
     hand.run()
@@ -223,11 +223,31 @@ def test_the_log_holds_due_and_sent_from_media_zero_and_what_was_still_unsent() 
     logged = stream(socket, [20, 40, 40], 1_000 * MS, [], log=log)
     wheel.add(logged)
     hand.run(lambda: 3 * MS)
-    due_ns = [20 * MS, 40 * MS, 40 * MS]
-    assert log.due(due_ns).tolist() == [20 * MS, 40 * MS]
-    assert log.sent.tolist() == [23 * MS, 43 * MS]
-    assert log.held().tolist() == [700, 700]
-    assert (logged.late_sum_ns, logged.late_max_ns, logged.unsent_max, logged.bytes) == (6 * MS, 3 * MS, 700, 2)
+    due, sent, unsent = log.times(logged)
+    assert due.tolist() == [20 * MS, 40 * MS]
+    assert sent.tolist() == [23 * MS, 43 * MS]
+    assert unsent.tolist() == [700, 700]
+    assert (log.late_sum_ns, log.late_max_ns, log.unsent_max) == (6 * MS, 3 * MS, 700)
+
+
+def test_without_a_log_of_each_chunk_the_sums_are_the_same() -> None:
+    hand, tally = Hand(), Tally()
+    wheel, socket = Wheel(hand.clock, hand.make), Socket(hand, held=700)
+    wheel.add(stream(socket, [20, 40, 40], 1_000 * MS, [], log=tally))
+    stalls = iter([3 * MS, 9 * MS])
+    hand.run(lambda: next(stalls, 0))
+    assert (tally.late_sum_ns, tally.late_max_ns, tally.unsent_max) == (12 * MS, 9 * MS, 700)
+
+
+def test_what_was_sent_of_a_running_sum_leaves_out_what_was_dropped() -> None:
+    hand = Hand()
+    wheel, socket = Wheel(hand.clock, hand.make), Socket(hand)
+    camera = stream(socket, [40, 80, 120, 160, 160], 1_000 * MS, [], drop_late=True)
+    wheel.add(camera)
+    stalls = iter([0, 95 * MS])
+    hand.run(lambda: next(stalls, 0))
+    assert camera.dropped == {1, 2}
+    assert camera.volume([0, 1, 11, 111, 1111]) == 1001
 
 
 def test_the_log_of_a_camera_leaves_out_what_was_dropped() -> None:
@@ -238,10 +258,8 @@ def test_the_log_of_a_camera_leaves_out_what_was_dropped() -> None:
     wheel.add(camera)
     stalls = iter([0, 130 * MS])
     hand.run(lambda: next(stalls, 0))
-    assert (camera.sent, camera.dropped) == (3, 3)
-    assert [at // MS for at in log.due([round(at * MS) for at in due_ms])] == [40, 200, 240]
-    assert [at // MS for at in log.sent] == [40, 210, 240]
-    assert log.held().tolist() == [0, 0, 0]
+    assert (camera.sent, camera.dropped) == (3, {1, 2, 3})
+    assert [[at // MS for at in times] for times in log.times(camera)] == [[40, 200, 240], [40, 210, 240], [0, 0, 0]]
 
 
 CHUNKS = st.lists(st.integers(0, 90 * MS), min_size=1, max_size=30)
@@ -271,8 +289,9 @@ def test_every_chunk_is_handed_over_once_in_order_and_never_before_it_is_due(
         assert len(ended) == 1
         assert ended[0] >= zero + length
         assert ended[0] >= socket.got[-1][0]
-    assert len(wheel.late_ns) == sum(len(due) for _, _, _, due, _ in watched)
-    assert min(wheel.late_ns) >= 0
+    late_ns = wheel.ledger.late_ns
+    assert len(late_ns) == sum(len(due) for _, _, _, due, _ in watched)
+    assert min(late_ns) >= 0
 
 
 @pytest.mark.looptime
@@ -300,7 +319,6 @@ async def test_on_the_loop_the_times_of_the_chunks_are_exact() -> None:
             wire,
             lambda i: b"x",
             [*due, due[-1]],
-            [1] * 500,
             start,
             begun_ns=0,
             ended=done.set_result,

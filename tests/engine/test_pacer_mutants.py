@@ -12,8 +12,8 @@ import pytest
 from loadbench.engine import pacer
 from tests.engine import test_pacer
 
-NAMES = ("ChunkLog", "Stream", "Wheel", "media_zero")
-NEXT = "        due_ns = self.zero_ns + self._due_ns[index + 1]\n"
+NAMES = ("ChunkLog", "Stream", "Tally", "Wheel", "media_zero")
+NEXT = "        due_ns = self.zero_ns + self.due_ns[index + 1]\n"
 MUTANTS = {
     "paces one chunk early": (NEXT, NEXT.replace("index + 1", "index")),
     "paces to the slot before, up to a millisecond early": (
@@ -23,7 +23,7 @@ MUTANTS = {
     "paces relatively: next due = sent + interval": (NEXT, "        self.zero_ns += late_ns\n" + NEXT),
     "forgives a debt of more than an interval by moving the schedule": (
         NEXT,
-        "        if late_ns > self._due_ns[1] - self._due_ns[0]:\n            self.zero_ns += late_ns\n" + NEXT,
+        "        if late_ns > self.due_ns[1] - self.due_ns[0]:\n            self.zero_ns += late_ns\n" + NEXT,
     ),
     "forgives a debt by dropping what was due in a stall": (
         "if self._drop_ns is not None and self._drops(index, clock()):",

@@ -1,0 +1,80 @@
+"""What sessions have done since somebody asked, written down as it happens: those of a run, or its canaries.
+
+A loop over all sessions once a second would stand in the way of their chunks.
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Hashable
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from loadbench.results.tick import LATENESS_EDGES_NS
+from loadbench.session.machine import MESSAGE_KINDS
+
+_EDGES: Final = np.array(LATENESS_EDGES_NS, dtype=np.int64)
+
+
+class Taken(NamedTuple):
+    """Since it was asked last: chunks, how late they were (counts by bucket, and the sum), messages by kind, and for
+    how long sockets would take no more, over all sessions.
+    """
+
+    chunks: int
+    lateness: dict[int, int]
+    lateness_sum_ns: int
+    messages: dict[str, int]
+    blocked_ns: int
+
+
+class Ledger:
+    """`note` takes how late a chunk was; `messages` counts all that was ever heard, by kind."""
+
+    def __init__(self) -> None:
+        self.late_ns: array[int] = array("q")
+        self.note: Final = self.late_ns.append  # streams hold on to it, so the array is always the same
+        self.messages = dict.fromkeys(MESSAGE_KINDS, 0)
+        self._lateness: Counter[int] = Counter()
+        self._chunks = self._late_sum_ns = self._blocked_ns = 0
+        self._told = dict(self.messages)
+        self._paused_ns: dict[Hashable, int] = {}
+
+    def gather(self) -> None:
+        """Sort what has been noted into buckets. To be called some times a second: all at once it takes too long."""
+        lateness, sum_ns = fold(self.late_ns)
+        self._lateness.update(lateness)
+        self._late_sum_ns += sum_ns
+        self._chunks += len(self.late_ns)
+        del self.late_ns[:]
+
+    def paused(self, who: Hashable, at_ns: int) -> None:
+        """Somebody's socket takes no more."""
+        self._paused_ns.setdefault(who, at_ns)
+
+    def resumed(self, who: Hashable, at_ns: int) -> None:
+        """It takes bytes again, or is no more."""
+        since_ns = self._paused_ns.pop(who, at_ns)
+        self._blocked_ns += max(0, at_ns - since_ns)
+
+    def take(self, at_ns: int) -> Taken:
+        """All since the last call; those that are paused now have been so far."""
+        self.gather()
+        for who in list(self._paused_ns):
+            self.resumed(who, at_ns)
+            self.paused(who, at_ns)
+        heard, self._told = self._told, dict(self.messages)
+        messages = {kind: count - heard[kind] for kind, count in self._told.items() if count > heard[kind]}
+        taken = Taken(self._chunks, dict(self._lateness), self._late_sum_ns, messages, self._blocked_ns)
+        self._lateness = Counter()
+        self._chunks = self._late_sum_ns = self._blocked_ns = 0
+        return taken
+
+
+def fold(values_ns: "array[int]") -> tuple[dict[int, int], int]:
+    """Values as counts by bucket of `LATENESS_EDGES_NS`, and their sum."""
+    if not values_ns:
+        return {}, 0
+    values = np.array(values_ns, dtype=np.int64)  # a copy: an array that is looked at cannot be emptied
+    counts = np.bincount(np.searchsorted(_EDGES, values, side="left"))
+    return {int(bucket): int(counts[bucket]) for bucket in np.flatnonzero(counts)}, int(values.sum())
