@@ -39,17 +39,27 @@ Text = str | None
 Out = Annotated[Path | None, typer.Option("--out", help="folder of the bundle; must not hold a run yet")]
 
 
-def main() -> None:
-    """Run a command; the user's trouble is one message with all problems, and exit code 2."""
+def main() -> int:
+    """Run a command; the user's trouble is one message with all problems, and exit code 2. The exit code."""
     try:
+        _look_around()
         code = app(standalone_mode=False)
     except typer.Exit as stop:
         code = stop.exit_code
-    except typer.Abort:
+    except SystemExit as stop:
+        code = stop.code
+    except (typer.Abort, KeyboardInterrupt):
         code = 130
     except Exception as error:
         code = _complain(error)
-    sys.exit(code or 0)
+    return code if isinstance(code, int) else 0
+
+
+def _look_around() -> None:
+    try:
+        Path.cwd()
+    except OSError:
+        raise plans.PlanError(["the folder in which this was started is gone; change to another one"]) from None
 
 
 def _complain(error: Exception) -> int:
@@ -192,7 +202,7 @@ def search(
 
 
 def _level(value: float) -> float:
-    return int(value) if value == int(value) else value
+    return int(value) if float(value).is_integer() else value
 
 
 def execute(plan: plans.Plan, out: Path | None, *, dry: bool, allow_exec: bool, as_json: bool, quiet: bool) -> int:
@@ -220,7 +230,14 @@ def execute(plan: plans.Plan, out: Path | None, *, dry: bool, allow_exec: bool, 
         print(f"\nbundle   {folder}\nreport   {folder / 'report.html'}\nmetrics  {folder / 'metrics.prom'}")
     if result.exit_code == 4:
         print("loadbench: no session reached the target\n  " + "\n  ".join(result.causes), file=sys.stderr)
+    _refuse_to_lose(result.unwritten)
     return result.exit_code
+
+
+def _refuse_to_lose(unwritten: list[str]) -> None:
+    """All was said already, and the records are whole: still, what was to be written is the user's to see to."""
+    if unwritten:
+        raise plans.PlanError(unwritten)
 
 
 @app.command()
@@ -237,6 +254,7 @@ def report(
     derived = derive.derive(bundle, lang)
     shown = json.dumps(derived.summary, indent=2, ensure_ascii=False) if as_json else ""
     print(shown or terminal.render(derived.summary, derived.scores) + f"\n\nreport   {bundle / 'report.html'}")
+    _refuse_to_lose(derived.unwritten)
 
 
 @app.command()
@@ -244,7 +262,11 @@ def score(bundle: Annotated[Path, typer.Argument(help="the folder of a run")]) -
     """Score what the service said against the references, and print the scores as JSON."""
     from loadbench.report import derive
 
-    print(json.dumps(derive.derive(bundle).scores, indent=2, ensure_ascii=False))
+    derived = derive.derive(bundle)
+    print(json.dumps(derived.scores, indent=2, ensure_ascii=False))
+    for problem in derived.summary["damage"]:
+        print(f"loadbench: {problem}", file=sys.stderr)
+    _refuse_to_lose(derived.unwritten)
 
 
 @corpus_app.command("check")
@@ -422,9 +444,11 @@ def _settings(lines: list[str]) -> dict[str, Any]:
             wrong.append(f"--set must be key=value, for instance limits.final_s=10, not {line!r}")
             continue
         try:
-            found[key.strip()] = tomllib.loads(f"value = {text}")["value"]
+            found[key.strip()] = plans.from_toml(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
             found[key.strip()] = text
+        except ValueError as error:
+            wrong.append(f"--set {key.strip()}: {error}")
     if wrong:
         raise plans.PlanError(wrong)
     return found

@@ -10,7 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,12 +38,13 @@ FIRST_DRAIN_S: Final = 3.0  # what the first Ctrl-C leaves to sessions that are 
 
 @dataclass
 class Result:
-    """What a run came to. `exit_code` follows the precedence 130, 4, 3, 1, 0."""
+    """What a run came to. `exit_code` follows the precedence 2 (something could not be written), 130, 4, 3, 1, 0."""
 
     folder: Path
     exit_code: int
     summary: dict[str, Any]
     scores: dict[str, Any]
+    unwritten: list[str] = field(default_factory=list)
 
     @property
     def causes(self) -> list[str]:
@@ -83,7 +84,8 @@ async def perform(prepared: Prepared, folder: Path, view: View) -> Result:
         writer.close(Done(ended_ns=time.monotonic_ns(), reason=reason, why=why))
         derived = derive(folder)
         view.close()
-        result = Result(folder, _exit_code(derived.summary, reason), derived.summary, derived.scores)
+        code = 2 if derived.unwritten else _exit_code(derived.summary, reason)
+        result = Result(folder, code, derived.summary, derived.scores, derived.unwritten)
         if metrics.enabled and metrics.linger_s and reason != "interrupted":
             await asyncio.sleep(metrics.linger_s)
     return result
@@ -164,7 +166,11 @@ def _observe(record: SessionRecord, exporter: Exporter) -> None:
 
 @contextlib.contextmanager
 def _interrupts(engine: host.EngineProcess, writer: Writer, view: View) -> Iterator[Callable[[], bool]]:
-    """The first Ctrl-C drains for a moment and writes everything; the second leaves at once."""
+    """The first Ctrl-C drains for a moment and writes everything; the second leaves at once.
+
+    So does SIGTERM. SIGHUP, the terminal's end, drains as well, but comes twice from many a shell, and so never leaves
+    at once; under `nohup` it stays unheard.
+    """
     pressed = 0
     loop = asyncio.get_running_loop()
     pending: set[asyncio.Task[None]] = set()
@@ -179,12 +185,19 @@ def _interrupts(engine: host.EngineProcess, writer: Writer, view: View) -> Itera
         view.note(f"draining for at most {FIRST_DRAIN_S:g} s, then everything is written; Ctrl-C again leaves at once")
         pending.add(asyncio.ensure_future(engine.send(pipe.Stop(drain_s=FIRST_DRAIN_S))))
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, press)
+    def hang_up() -> None:
+        if not pressed:
+            press()
+
+    handlers = {signal.SIGINT: press, signal.SIGTERM: press}
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        handlers[signal.SIGHUP] = hang_up
+    for number, handler in handlers.items():
+        loop.add_signal_handler(number, handler)
     try:
         yield lambda: pressed > 0
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in handlers:
             loop.remove_signal_handler(number)
 
 

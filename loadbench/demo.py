@@ -58,7 +58,10 @@ def demo(out: Path) -> int:
             ['the demo needs its recogniser: in a checkout `make demo` brings it, or: pip install ".[demo]"']
         )
     folder = out / time.strftime("%Y%m%d-%H%M%S")
-    folder.mkdir(parents=True)
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise PlanError([f"cannot make {folder}: {error.strerror}; choose another --out"]) from None
     say = Console(stderr=True, highlight=False)
     say.print(
         "loadbench demo: real speech, in real time, to a real recogniser here; about two minutes\n", soft_wrap=True
@@ -80,6 +83,8 @@ def demo(out: Path) -> int:
             say.print(f"users {level.users}, clips {level.language}, {level.system}")
             rows.append((level, _run(level, urls[level.service], corpora[level.language], folder)))
     _print(rows)
+    for _, result in rows:
+        say.print(*result.unwritten, sep="\n", end="\n" if result.unwritten else "", soft_wrap=True)
     codes = {result.exit_code for _, result in rows}
     return max(codes - {0, 1, 3}, default=0)
 

@@ -8,7 +8,7 @@ import subprocess
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -29,6 +29,16 @@ RESPONSE_METRICS = (
 STAGES = "stages"  # no metric's name
 PERCENTILES = ("p50_s", "p90_s", "p95_s", "p99_s", "max_s")
 
+
+# Beyond these nobody means what stands there: four months, a hundred thousand sessions a second.
+LONGEST_S = 1e7
+FASTEST = 1e5
+MOST = 10**12
+MOST_STAGES = 1000
+LONGEST_PLAN = 16 * 1024 * 1024
+LONGEST_SECRET = 64 * 1024
+DEEPEST = 20  # levels of a plan's settings within each other
+_CONTROL = re.compile("[\x00-\x1f\x7f]")
 
 PEOPLE = ("closed", "dialogue")  # models whose level is users
 
@@ -85,18 +95,18 @@ class CorpusSection(Section):
 
     path: str
     order: Literal["sequential", "shuffle"] = "shuffle"
-    limit: int | None = Field(None, gt=0)
+    limit: int | None = Field(None, gt=0, le=MOST)
     ids: list[str] = []
 
 
 class StageSection(Section):
     """A stretch of a staged workload: reach the level within `ramp_s`, hold it for the rest of `duration_s`."""
 
-    name: str = Field(pattern=r"^[\w.-]+$")
+    name: str = Field(pattern=r"^[\w.-]+$", max_length=100)
     users: int | None = Field(None, ge=0, le=100_000)
-    rate: float | None = Field(None, ge=0)
-    duration_s: float = Field(gt=0)
-    ramp_s: float = Field(0.0, ge=0)
+    rate: float | None = Field(None, ge=0, le=FASTEST)
+    duration_s: float = Field(gt=0, le=LONGEST_S)
+    ramp_s: float = Field(0.0, ge=0, le=LONGEST_S)
 
 
 class WorkloadSection(Section):
@@ -108,26 +118,30 @@ class WorkloadSection(Section):
 
     model: Literal["closed", "constant", "poisson", "dialogue", "steps", "spike", "soak"] = "closed"
     users: int = Field(1, gt=0, le=100_000)
-    rate: float | None = Field(None, gt=0)
-    sessions: int | None = Field(None, gt=0)
-    duration_s: float | None = Field(None, gt=0)
-    ramp_s: float = Field(0.0, ge=0, description="over which each change of level takes place")
-    warmup_s: float = Field(0.0, ge=0)
-    drain_s: float | None = Field(None, ge=0)
-    think_s: float = Field(0.0, ge=0)
-    failure_pause_s: float = Field(1.0, ge=0, description="a closed user waits so long after a session that failed")
+    rate: float | None = Field(None, gt=0, le=FASTEST)
+    sessions: int | None = Field(None, gt=0, le=MOST)
+    duration_s: float | None = Field(None, gt=0, le=LONGEST_S)
+    ramp_s: float = Field(0.0, ge=0, le=LONGEST_S, description="over which each change of level takes place")
+    warmup_s: float = Field(0.0, ge=0, le=LONGEST_S)
+    drain_s: float | None = Field(None, ge=0, le=LONGEST_S)
+    think_s: float = Field(0.0, ge=0, le=LONGEST_S)
+    failure_pause_s: float = Field(
+        1.0, ge=0, le=LONGEST_S, description="a closed user waits so long after a session that failed"
+    )
     phase: Literal["spread", "random", "aligned"] = "spread"
     arrivals: Literal["constant", "poisson"] = "constant"
     of: Literal["users", "rate"] = Field("users", description="what the levels of steps are")
-    levels: list[float] = Field([], description="steps: the level of each")
-    step_s: float | None = Field(None, gt=0, description="steps: the length of each")
-    peak: float | None = Field(None, gt=0, description="spike: its level")
-    before_s: float | None = Field(None, gt=0)
-    spike_s: float | None = Field(None, gt=0)
-    after_s: float | None = Field(None, gt=0)
-    windows: int = Field(6, ge=2, description="soak: equal stages, whose figures show what time does")
+    levels: list[Annotated[float, Field(le=FASTEST)]] = Field(
+        [], max_length=MOST_STAGES, description="steps: the level of each"
+    )
+    step_s: float | None = Field(None, gt=0, le=LONGEST_S, description="steps: the length of each")
+    peak: float | None = Field(None, gt=0, le=FASTEST, description="spike: its level")
+    before_s: float | None = Field(None, gt=0, le=LONGEST_S)
+    spike_s: float | None = Field(None, gt=0, le=LONGEST_S)
+    after_s: float | None = Field(None, gt=0, le=LONGEST_S)
+    windows: int = Field(6, ge=2, le=MOST_STAGES, description="soak: equal stages, whose figures show what time does")
     stop_when_broken: bool = Field(False, description="end the run as soon as an SLO cannot reasonably be met any more")
-    stages: list[StageSection] = []
+    stages: list[StageSection] = Field([], max_length=MOST_STAGES)
 
     @property
     def open(self) -> bool:
@@ -248,14 +262,14 @@ class MediaSection(Section):
 class LimitsSection(Section):
     """Every limit of a session, seconds; 0 switches one off (not connect_s and close_s)."""
 
-    connect_s: float = Field(10.0, gt=0)
-    ready_s: float = Field(30.0, ge=0)
-    silence_s: float = Field(0.0, ge=0)
-    final_s: float = Field(30.0, ge=0)
-    session_s: float = Field(0.0, ge=0)
-    close_s: float = Field(3.0, gt=0)
-    message_mib: float = Field(64.0, gt=0)
-    budget_media_min: float | None = Field(None, gt=0)
+    connect_s: float = Field(10.0, gt=0, le=LONGEST_S)
+    ready_s: float = Field(30.0, ge=0, le=LONGEST_S)
+    silence_s: float = Field(0.0, ge=0, le=LONGEST_S)
+    final_s: float = Field(30.0, ge=0, le=LONGEST_S)
+    session_s: float = Field(0.0, ge=0, le=LONGEST_S)
+    close_s: float = Field(3.0, gt=0, le=LONGEST_S)
+    message_mib: float = Field(64.0, gt=0, le=1024)
+    budget_media_min: float | None = Field(None, gt=0, le=LONGEST_S / 60)
 
 
 class MetricsSection(Section):
@@ -264,31 +278,31 @@ class MetricsSection(Section):
     enabled: bool = True
     port: int | None = Field(None, ge=0, le=65535)
     host: str = "127.0.0.1"
-    linger_s: float = Field(0.0, ge=0)
+    linger_s: float = Field(0.0, ge=0, le=LONGEST_S)
 
 
 class SeedSection(Section):
     """Everything random comes from this."""
 
-    value: int = 7
+    value: int = Field(7, ge=-(2**60), le=2**60)
 
 
 class VerdictSection(Section):
     """When the tester is no longer to be believed (design defaults)."""
 
-    taint_gap_ms: float = Field(Thresholds().taint_gap_ms, gt=0)
-    invalid_gap_ms: float = Field(Thresholds().invalid_gap_ms, gt=0)
+    taint_gap_ms: float = Field(Thresholds().taint_gap_ms, gt=0, le=LONGEST_S * 1000)
+    invalid_gap_ms: float = Field(Thresholds().invalid_gap_ms, gt=0, le=LONGEST_S * 1000)
     invalid_tainted_share: float = Field(Thresholds().invalid_tainted_share, ge=0, le=1)
-    invalid_lateness_p99_ms: float = Field(Thresholds().invalid_lateness_p99_ms, gt=0)
-    degraded_lateness_p99_ms: float = Field(Thresholds().degraded_lateness_p99_ms, gt=0)
+    invalid_lateness_p99_ms: float = Field(Thresholds().invalid_lateness_p99_ms, gt=0, le=LONGEST_S * 1000)
+    degraded_lateness_p99_ms: float = Field(Thresholds().degraded_lateness_p99_ms, gt=0, le=LONGEST_S * 1000)
     degraded_run_delay_share: float = Field(Thresholds().degraded_run_delay_share, ge=0, le=1)
 
 
 class RecordSection(Section):
     """How much is kept beside the records: chunk times and raw messages of this many sessions."""
 
-    chunks: int = Field(1000, ge=0)
-    messages: int = Field(20, ge=0)
+    chunks: int = Field(1000, ge=0, le=MOST)
+    messages: int = Field(20, ge=0, le=MOST)
 
 
 class CanarySection(Section):
@@ -347,13 +361,19 @@ def read(path: Path | None, overrides: Mapping[str, Any]) -> Plan:
     data: dict[str, Any] = {}
     if path is not None:
         try:
-            data = tomllib.loads(path.read_text("utf-8"))
+            with path.open("rb") as file:  # it may be a device that never ends
+                data = from_toml(file.read(LONGEST_PLAN).decode())
         except OSError as error:
             raise PlanError([f"{path}: {error.strerror or error}"]) from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except ValueError as error:
             raise PlanError([f"{path}: not a TOML file: {error}"]) from None
+    odd = list(_odd_values(data)) if path else []
+    if path and not odd:
         _root(data, path.parent)
     problems = _lay_over(data, overrides)
+    odd = list(_odd_values(data))
+    if odd:
+        raise PlanError(problems + odd)
     plan = None
     try:
         plan = Plan.model_validate(data)
@@ -368,6 +388,46 @@ def read(path: Path | None, overrides: Mapping[str, Any]) -> Plan:
     return plan
 
 
+def from_toml(text: str) -> dict[str, Any]:
+    """What a text of TOML holds. Raises ValueError, also for what is nested too deeply for its reader."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError:
+        raise ValueError("a number of too many digits") from None  # Python's own words are about Python
+
+
+def _odd_values(data: dict[str, Any]) -> Iterator[str]:
+    """What no setting can be: text with a null in it, bytes that are no text, sections without end."""
+    layer: list[tuple[str, Any]] = [("", data)]
+    for _ in range(DEEPEST):
+        found = [(f"{place}.{key}".lstrip("."), item) for place, whole in layer for key, item in _items(whole)]
+        for place, value in found:
+            if "\0" in place or (isinstance(value, str) and "\0" in value):
+                yield f"{repr(place)[1:-1]}: there is a null character in it"
+            elif isinstance(value, str) and not _is_text(value):
+                yield f"{repr(place)[1:-1]}: there are bytes in it that are not UTF-8"
+        layer = [(place, value) for place, value in found if isinstance(value, dict | list)]
+        if not layer:
+            return
+    yield f"{repr(layer[0][0])[1:41]}: nested too deeply for a plan"
+
+
+def _items(whole: Any) -> Iterable[tuple[Any, Any]]:
+    return whole.items() if isinstance(whole, dict) else enumerate(whole)
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def secrets(plan: Plan, allow_exec: bool) -> dict[str, str]:
     """The values behind `target.secrets`: env:NAME, file:PATH, or cmd:COMMAND (only where commands are allowed)."""
     values, problems = {}, []
@@ -379,7 +439,7 @@ def secrets(plan: Plan, allow_exec: bool) -> dict[str, str]:
             elif kind == "env":
                 values[name] = os.environ[rest]
             elif kind == "file":
-                values[name] = Path(rest).read_text("utf-8").strip()
+                values[name] = _start_of(rest)
             elif kind == "cmd":
                 values[name] = _output(rest)
             else:
@@ -388,8 +448,13 @@ def secrets(plan: Plan, allow_exec: bool) -> dict[str, str]:
                 )
         except KeyError:
             problems.append(f"target.secrets.{name}: the environment has no {rest}")
-        except (OSError, subprocess.SubprocessError, UnicodeDecodeError) as error:
+        except (OSError, subprocess.SubprocessError, ValueError) as error:
             problems.append(f"target.secrets.{name}: {kind}: failed: {type(error).__name__}")
+    for name, value in values.items():
+        if not _is_text(value):
+            problems.append(f"target.secrets.{name}: there are bytes in it that are not UTF-8")
+        elif len(value) > LONGEST_SECRET:
+            problems.append(f"target.secrets.{name}: more than {LONGEST_SECRET} characters are no secret")
     if problems:
         raise PlanError(problems)
     return values
@@ -406,6 +471,12 @@ def hidden(plan: Plan) -> set[str]:
     return {text for text in found if text and not re.fullmatch(r"(?i)bearer|basic|token|\{[\w.]+\}", text)}
 
 
+def _start_of(path: str) -> str:
+    """As much of a file as a secret may have, and a bit: it may be a pipe, or a device that never ends."""
+    with Path(path).open("rb") as file:
+        return file.read(4 * LONGEST_SECRET + 1).decode().strip()
+
+
 def _output(command: str) -> str:
     done = subprocess.run(shlex.split(command), capture_output=True, timeout=30, check=True, text=True)  # noqa: S603
     return done.stdout.strip()
@@ -419,7 +490,12 @@ def _root(data: dict[str, Any], folder: Path) -> None:
             continue
         value = part.get(key)
         if isinstance(value, str) and (key != "profile" or "/" in value or value.endswith((".yaml", ".yml"))):
-            part[key] = str(folder / Path(value).expanduser())
+            part[key] = str(folder / expanded(value))
+
+
+def expanded(path: str) -> Path:
+    """The path with `~` filled in, where there is such a user."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - Path's own raises for a user whom nobody knows
 
 
 def _lay_over(data: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
@@ -508,11 +584,17 @@ def _objective_problems(slo: Any) -> list[str]:
         for key, value in part.items() if isinstance(part, dict) else []:
             if key not in allowed:
                 problems.append(f"slo.{metric}.{key}: must be one of {', '.join(allowed)}")
-            elif key != "channel" and not (isinstance(value, int | float) and value >= 0):
-                problems.append(f"slo.{metric}.{key} must be a number of at least 0, not {value!r}")
+            elif key == "channel" and not isinstance(value, str):
+                problems.append(f"slo.{metric}.channel must be a channel's name, not {value!r}")
+            elif key != "channel" and not (_is_number(value) and 0 <= value <= LONGEST_S):
+                problems.append(f"slo.{metric}.{key} must be a number from 0 to {LONGEST_S:g}, not {value!r}")
             elif key == "min_share" and value > 1:
                 problems.append(f"slo.{metric}.min_share is a share of 1, so 99 % is 0.99, not {value}")
     return problems
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _stats(metric: str) -> tuple[str, ...]:
@@ -533,13 +615,15 @@ def _absent_files(data: Mapping[str, Any]) -> list[str]:
     """What a later reader would find first; said now, since a plan with problems does not come that far."""
     part = data.get("corpus")
     path = part.get("path") if isinstance(part, dict) else None
-    absent = isinstance(path, str) and not Path(path).exists()
+    absent = isinstance(path, str) and not os.path.exists(path)  # noqa: PTH110 - it never raises, however long a name
     return [f"corpus.path: {path}: no such file or folder"] if absent else []
 
 
 def _address_problems(text: str, profile: str) -> list[str]:
     if not text:
         return []
+    if _CONTROL.search(text):  # urlsplit would drop a line break without a word
+        return ["target.url: there is a control character in it"]
     try:
         url = urlsplit(text)
         port = url.port

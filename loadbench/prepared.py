@@ -111,7 +111,7 @@ def dry_run(prepared: Prepared) -> dict[str, Any]:
     sessions = work.sessions or _sessions_in(prepared.plan.workload, mean_s)
     mean_bytes = sum(prepared.media_bytes.values()) / count
     return {
-        "contacts": Masks(plans.hidden(prepared.plan)).mask(prepared.start.url),
+        "contacts": Masks(plans.hidden(prepared.plan)).mask(prepared.start.url, cut=False),
         "profile": prepared.profile.name,
         "clips": count,
         "sessions": sessions,
@@ -184,6 +184,7 @@ def _start(plan: Plan, profile: Profile, entries: list[pipe.ClipEntry], values: 
         headers=list(plan.target.headers.items()),
         params=profile.params | plan.target.params,
         secrets=values,
+        hidden=sorted(plans.hidden(plan)),
         identify=plan.target.identify,
         tls=plan.target.tls.model_dump(),
         clips=entries,
@@ -263,7 +264,7 @@ def _header(
         versions={"loadbench": loadbench.__version__} | machine.versions(),
         machine=machine.facts(),
         corpus={
-            "path": masks.mask(plan.corpus.path),
+            "path": masks.mask(plan.corpus.path, cut=False),
             "clips": len(clips),
             "media_s": round(sum(chunks.duration_ns for chunks in plain.values()) / 1e9, 3),
         },
@@ -290,6 +291,12 @@ def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mappi
         if name not in profile.params:
             known = ", ".join(profile.params) or "none"
             problems.append(f"target.params.{name}: profile {profile.name} has no such parameter; it has {known}")
+    for slo in plan.objectives():
+        if slo.channel is not None and slo.channel.partition(":")[0] not in profile.channels:
+            known = ", ".join(profile.channels)
+            problems.append(
+                f"slo.{slo.metric}.channel: profile {profile.name} has no channel {slo.channel}; it has {known}"
+            )
     missing = load.secret_names(profile) - values.keys()
     problems += [f"target.secrets.{name} is missing: profile {profile.name} asks for it" for name in sorted(missing)]
     longest = profile.pace.session_s_max
@@ -341,7 +348,7 @@ def _problems_of(error: ValueError) -> list[str]:
 
 
 def _cache(plan: Plan) -> Path:
-    return Path(plan.media.cache).expanduser() if plan.media.cache else media.default_cache()
+    return plans.expanded(plan.media.cache) if plan.media.cache else media.default_cache()
 
 
 def _fields(clip: Clip) -> dict[str, str]:
@@ -377,7 +384,7 @@ def _facts(clip: Clip, duration_ns: int) -> ClipFacts:
 
 def _masked(value: Any, masks: Masks) -> Any:
     if isinstance(value, str):
-        return masks.mask(value)
+        return masks.mask(value, cut=False)
     if isinstance(value, dict):
         return {key: _masked(item, masks) for key, item in value.items()}
     return [_masked(item, masks) for item in value] if isinstance(value, list) else value

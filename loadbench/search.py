@@ -25,9 +25,9 @@ from loadbench.analysis import capacity, evidence
 from loadbench.analysis.capacity import Capacity, Run, Search, Span, Step
 from loadbench.analysis.evidence import Evidence, Observed, Spoken
 from loadbench.analysis.judge import Judge
-from loadbench.plan import Plan, PlanError
+from loadbench.plan import LONGEST_S, Plan, PlanError
 from loadbench.prepared import STARTS_PER_S, Prepared
-from loadbench.results.bundle import Bundle
+from loadbench.results.bundle import Bundle, why, write_whole
 from loadbench.results.outcome import ending
 from loadbench.results.slo import Slo
 from loadbench.scoring import outputs, score, tables
@@ -163,8 +163,8 @@ def outline(plan: Plan, asked: Asked) -> Outline:
     problems += [f"{asked.folder} already holds a search"] if (asked.folder / "search.json").exists() else []
     objectives = plan.objectives()
     least = max(evidence.least_utterances(slo) for slo in objectives)
-    if asked.repeats < 0 or asked.cooldown_s < 0:
-        problems.append("--repeats and --cooldown must be at least 0")
+    if asked.repeats < 0 or not 0 <= asked.cooldown_s <= LONGEST_S:
+        problems.append(f"--repeats and --cooldown must be at least 0, and the cooldown at most {LONGEST_S:g} s")
     if asked.max_utterances is not None and asked.max_utterances < least:
         needs = ", ".join(f"{slo.name}: {evidence.least_utterances(slo)}" for slo in objectives)
         problems.append(
@@ -262,7 +262,11 @@ class Hunt:
 
     def go(self) -> State:
         """All steps, until the search is over or was ended; `search.json` is there from the beginning."""
-        self.outline.asked.folder.mkdir(parents=True, exist_ok=True)
+        folder = self.outline.asked.folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise PlanError([f"cannot make {folder}: {why(error)}; choose another --out"]) from None
         self._write("running")
         self.say("\n" + COLUMNS.format("level", "n", "p95 finished/all", "completed", "WER", "tester", ""))
         try:
@@ -308,7 +312,9 @@ class Hunt:
             ready.close()
         self._media_s += result.summary["sessions"]["started"] * self.outline.mean_s
         self.reached = self.reached or result.summary["sessions"]["reached"] > 0
-        if result.exit_code == 130:
+        for problem in result.unwritten:
+            self.say(f"warning  {problem}")
+        if result.summary["run"]["reason"] == "interrupted":
             raise _InterruptedError
         return result
 
@@ -371,9 +377,11 @@ class Hunt:
             "capacity": self.search.result,
         }
         path = found.asked.folder / "search.json"
-        partial = path.with_name(".search.json.part")
-        partial.write_bytes(msgspec.json.format(msgspec.json.encode(whole), indent=2) + b"\n")
-        partial.replace(path)
+        try:
+            write_whole(path, [msgspec.json.format(msgspec.json.encode(whole), indent=2) + b"\n"])
+        except OSError as error:
+            text = f"cannot write {path}: {why(error)}; the levels that were run have whole bundles beside it"
+            raise PlanError([text]) from None
 
 
 class _InterruptedError(Exception):

@@ -45,7 +45,7 @@ def main() -> None:
     else:
         host.ENGINE = (sys.executable, __file__, "engine", *sys.argv[1:4])
         del sys.argv[1:4]
-        cli.main()
+        sys.exit(cli.main())
 
 
 if __name__ == "__main__":

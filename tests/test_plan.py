@@ -188,3 +188,78 @@ def test_a_section_that_is_none_is_named_as_such() -> None:
     with pytest.raises(PlanError, match="target must be a section") as caught:
         plans.read(None, {"target": 3, "corpus.path": "."})
     assert len(caught.value.problems) == 1
+
+
+DEEP: Any = []
+for _ in range(3000):
+    DEEP = [DEEP]
+
+BEYOND = [
+    ("workload__duration_s", 1e308, "workload.duration_s must be at most 1e+07, not 1e+308"),
+    ("workload__warmup_s", 2**200, "workload.warmup_s must be at most 1e+07"),
+    ("workload__rate", 1e6, "workload.rate must be at most 100000"),
+    ("workload__peak", 1e6, "workload.peak must be at most 100000"),
+    ("workload__levels", [1.0, 1e6], "workload.levels.1 must be at most 100000"),
+    ("workload__levels", [1.0] * 1001, "workload.levels"),
+    (
+        "workload__stages",
+        [{"name": "a", "users": 1, "duration_s": 1e9}],
+        "workload.stages.0.duration_s must be at most",
+    ),
+    ("workload__stages", [{"name": "a", "rate": 1e9, "duration_s": 1}], "workload.stages.0.rate must be at most"),
+    ("workload__sessions", 10**400, "workload.sessions"),
+    ("limits__final_s", 1e308, "limits.final_s must be at most"),
+    ("limits__message_mib", 1e300, "limits.message_mib must be at most"),
+    ("seed__value", 2**200, "seed.value must be at most"),
+    ("verdict__taint_gap_ms", 1e300, "verdict.taint_gap_ms must be at most"),
+    ("corpus__path", "a\0b", "corpus.path: there is a null character in it"),
+    ("media__cache", "\0", "media.cache: there is a null character in it"),
+    ("target__secrets", {"x": "file:\0"}, "target.secrets.x: there is a null character in it"),
+    ("title", "\udcff", "title: there are bytes in it that are not UTF-8"),
+    ("corpus__ids", DEEP, "corpus.ids"),
+    ("slo", {"a": DEEP}, "nested too deeply"),
+    ("target__url", "ws://127.0.0.1\n:2700", "target.url: there is a control character in it"),
+    ("target__url", "ws://127.0.0.1:2700/\x07", "target.url: there is a control character in it"),
+    ("slo__wer", {"max": True}, "slo.wer.max must be a number from 0 to 1e+07, not True"),
+    ("slo__final_from_source_end", {"p95_s": float("inf")}, "must be a number from 0"),
+    ("slo__final_from_source_end", {"p95_s": float("nan")}, "must be a number from 0"),
+    ("slo__final_from_source_end", {"p95_s": 1, "channel": 5}, "must be a channel's name, not 5"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "told"), BEYOND)
+def test_a_value_beyond_all_measure_is_one_problem_and_no_traceback(key: str, value: Any, told: str) -> None:
+    assert any(told in problem for problem in problems(**{key: value})), problems(**{key: value})
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("x = " + "[" * 5000, "not a TOML file: nested too deeply"),
+        ("x = " + "9" * 5000, "not a TOML file: a number of too many digits"),
+        ("x = ", "not a TOML file: Invalid value"),
+        ('[corpus]\npath = "a\\u0000"', "corpus.path: there is a null character in it"),
+        ('[corpus]\npath = "~nobody-of-that-name/x"', "no such file or folder"),
+        ("[slo" + ".a" * 300 + "]\nb = 1", "nested too deeply"),
+    ],
+)
+def test_a_plan_file_that_cannot_be_is_one_clear_error(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "plan.toml").write_text(text)
+    with pytest.raises(PlanError) as caught:
+        plans.read(tmp_path / "plan.toml", {})
+    assert any(told in problem for problem in caught.value.problems), caught.value.problems
+
+
+@pytest.mark.parametrize(
+    ("where", "told"),
+    [
+        ("file:/dev/zero", "more than 65536 characters are no secret"),
+        ("cmd:echo 'half", "cmd: failed: ValueError"),
+        ("env:LB_NO_TEXT", "bytes in it that are not UTF-8"),
+    ],
+)
+def test_a_secret_that_cannot_be_one_is_refused(monkeypatch: pytest.MonkeyPatch, where: str, told: str) -> None:
+    monkeypatch.setenv("LB_NO_TEXT", "\udcff\udcfe")
+    plan = plans.read(None, LEAST | {"target.secrets": {"token": where}})
+    with pytest.raises(PlanError, match=told):
+        plans.secrets(plan, allow_exec=True)

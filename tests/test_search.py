@@ -211,6 +211,29 @@ def test_an_interrupted_search_keeps_what_it_had_found(monkeypatch: pytest.Monke
     assert "interrupted" in said
 
 
+def test_an_interrupted_level_whose_report_cannot_be_written_ends_the_search_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class Full(Service):
+        async def perform(self, ready: Prepared, folder: Path, view: object) -> conduct.Result:
+            (folder / "report.html").mkdir(parents=True)
+            found = await super().perform(ready, folder, view)
+            lost = derive(folder).unwritten
+            return conduct.Result(folder, 2, found.summary, found.scores, lost)
+
+    code, found, said = run(monkeypatch, tmp_path, Full(interrupt_at=3))
+    assert (code, found["state"]) == (130, "interrupted")
+    assert "level-0001-1/report.html: is a directory" in said
+
+
+def test_a_search_json_that_cannot_be_written_is_the_users_trouble(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "out" / ".search.json.part").mkdir(parents=True)
+    with pytest.raises(PlanError, match=r"cannot write .*search.json: is a directory; the levels that were run"):
+        run(monkeypatch, tmp_path, Service())
+
+
 def test_a_media_budget_ends_the_search_before_it_is_spent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     service = Service()
     code, found, said = run(monkeypatch, tmp_path, service, limits__budget_media_min=3.0)
@@ -288,6 +311,11 @@ async def test_the_command_says_all_that_is_wrong_with_exit_code_2(tmp_path: Pat
         (("--of", "sessions"), "--of must be users or rate"),
         (("--from", "9", "--to", "3"), "--to must be at least --from"),
         (("--from", "1.5"), "whole users"),
+        (("--to", "inf"), "--to must be at most 100000, not inf"),
+        (("--from", "nan"), "--from must be at most 100000, not nan"),
+        (("--step", "inf", "--resolution", "nan"), "--resolution must be at most 100000, not nan"),
+        (("--cooldown", "nan"), "--repeats and --cooldown must be at least 0"),
+        (("--out", "/proc/x"), "cannot make /proc/x: no such file or directory; choose another --out"),
         (("--set", "slo.final_from_end.p95_s=2"), "slo.final_from_end"),
     ):
         code, out, err = await loadbench(*good, *words, cwd=tmp_path)

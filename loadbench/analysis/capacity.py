@@ -20,6 +20,7 @@ from loadbench.analysis.evidence import Evidence, Observed
 Unit = Literal["users", "sessions/s"]
 Held = Literal["passed", "failed", "undecided", "invalid"]
 Limit = Literal["service", "tester", "range", "unfinished"]
+MOST: Final = 100_000  # of anything: users, sessions a second, a factor
 LEAST_STEP: Final = 1.1
 ORDER: Final[tuple[Held, ...]] = ("failed", "undecided", "invalid")
 DIGITS: Final = 3  # of a rate: 2.38 sessions a second, not 2.3784142
@@ -41,6 +42,12 @@ class Span:
     @property
     def problems(self) -> list[str]:
         """Each a sentence; empty for a span that can be searched."""
+        beyond = {"--from": self.low, "--to": self.high, "--step": self.step, "--resolution": self.resolution}
+        endless = [
+            f"{name} must be at most {MOST:g}, not {value:g}" for name, value in beyond.items() if not value <= MOST
+        ]
+        if endless:
+            return endless
         whole = self.unit != "users" or all(value == int(value) for value in (self.low, self.high, self.resolution))
         checks = {
             f"--from must be above 0, not {self.low:g}": self.low > 0,

@@ -14,7 +14,7 @@ from loadbench.analysis.judge import Judge, Quality
 from loadbench.analysis.population import Population, Responses
 from loadbench.analysis.quantile import STATS, Durations, quantiles
 from loadbench.analysis.response import METRICS, connecting, readying
-from loadbench.results.bundle import Bundle
+from loadbench.results.bundle import Bundle, BundleError
 from loadbench.results.outcome import ending
 from loadbench.results.record import Message, SessionRecord, Started, Utterance
 from loadbench.results.run import RunHeader
@@ -26,6 +26,7 @@ CLUMP_NS: Final = 2_000_000  # messages closer than this came in one piece: some
 SHORT: Final = ("p50", "p95")
 CANARY_STATS: Final = ("p50", "p95", "p99", "max")
 SURVIVORS: Final = 2.0  # times the finished p95, at which the started p95 tells a different story
+OTHER_STATS: Final = {"completed": ("min_share",), "wer": ("max",), "score": ("min", "max")}
 EXAMPLES: Final = 3  # distinct causes kept for each outcome
 ANNOTATED: Final = ("onset", "activity end")
 
@@ -33,6 +34,7 @@ ANNOTATED: Final = ("onset", "activity end")
 def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
     """The summary, with keys as published. `quality` has what scoring found, for objectives on wer and score."""
     header = bundle.header
+    _refuse_unknown(bundle)
     judge, facts = Judge(header), _Facts(header)
     for event in bundle.sessions():
         judge.add(event)
@@ -43,6 +45,7 @@ def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
         judge.add(tick)
         facts.add_tick(tick)
     clumping = _clumping(bundle.messages())
+    damage = bundle.damage()
     measured, totals, verdict = judge.responses(), judge.totals(), judge.verdict()
     found = {
         "schema_version": SCHEMA_VERSION,
@@ -68,19 +71,38 @@ def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
         "clumping": clumping,
         "causes": facts.causes,
         "warnings": facts.warnings,
-        "slo": _judged(judge.slo(quality), totals["in_flight"], complete=bundle.complete),
-        "problems": bundle.problems,
+        "slo": _judged(judge.slo(quality), totals["in_flight"], bundle, damage),
+        "damage": damage,
+        "problems": [*damage, *bundle.problems],
     }
     plain: dict[str, Any] = msgspec.to_builtins(found, order="sorted")
     return plain
 
 
-def _judged(results: list[SloResult], in_flight: int, *, complete: bool) -> list[SloResult]:
-    """A run that was killed with sessions in flight meets nothing: those that hung would be the ones left out."""
-    if not complete and in_flight:
-        for result in results:
-            result.met = False
-            result.why = f"not judged: the run is incomplete, with {in_flight} sessions in flight"
+def _refuse_unknown(bundle: Bundle) -> None:
+    """Raise BundleError for a header that asks for numbers nobody knows: it is damaged, or of another age."""
+    header, unknown = bundle.header, []
+    if header.headline_metric not in METRICS:
+        unknown.append(f"there is no headline metric {header.headline_metric!r}")
+    for slo in header.slo:
+        if slo.stat not in (STATS if slo.metric in METRICS else OTHER_STATS.get(slo.metric, ())):
+            unknown.append(f"there is no objective {slo.name!r}")
+    if unknown:
+        raise BundleError([f"{bundle.folder / 'run.json'} cannot be read: {text}" for text in unknown])
+
+
+def _judged(results: list[SloResult], in_flight: int, bundle: Bundle, damage: list[str]) -> list[SloResult]:
+    """A run that was killed with sessions in flight meets nothing: those that hung would be the ones left out.
+
+    Neither does one whose records are not as they were written, or cannot be read: nobody knows what they held.
+    """
+    why = ""
+    if damage or (bundle.complete and bundle.unread):
+        why = "not judged: the bundle is damaged" if damage else "not judged: some records cannot be read"
+    elif not bundle.complete and in_flight:
+        why = f"not judged: the run is incomplete, with {in_flight} sessions in flight"
+    for result in results if why else []:
+        result.met, result.why = False, why
     return results
 
 
@@ -107,7 +129,7 @@ class _Facts:
         self.chunk_max_ms: float | None = None
         self.span_ns: tuple[int, int] | None = None
         self.stages_ns: dict[str, tuple[int, int]] = {}
-        self.planned: dict[str, Any] = header.effective.get("stages", {})
+        self.planned: dict[str, Any] = _part(header.effective, "stages")
         self._header = header
 
     def add(self, record: SessionRecord) -> None:
@@ -191,7 +213,7 @@ def _run(bundle: Bundle, facts: _Facts) -> dict[str, Any]:
         "duration_s": (ended_ns - begun_ns) / 1e9,
         "reason": done.reason if done else None,
         "why": done.why if done else "",
-        "url": header.plan.get("target", {}).get("url"),
+        "url": _part(header.plan, "target").get("url"),
         "profile": header.profile.get("name"),
         "profile_checked": header.profile.get("checked"),
         "corpus": header.corpus,
@@ -199,6 +221,12 @@ def _run(bundle: Bundle, facts: _Facts) -> dict[str, Any]:
         "versions": header.versions,
         "effective": header.effective,
     }
+
+
+def _part(whole: dict[str, Any], key: str) -> dict[str, Any]:
+    """A section of a header, which an older or damaged one may lack."""
+    found = whole.get(key)
+    return found if isinstance(found, dict) else {}
 
 
 def _calendar(header: RunHeader, at_ns: int) -> str:

@@ -89,11 +89,13 @@ def parse(path: Path) -> tuple[list[Clip], list[str], list[str]]:
     clips: list[Clip] = []
     problems: list[str] = []
     warnings: list[str] = []
-    if path.is_dir():
-        path /= FILE_NAME
-    folder = path.parent.absolute()  # the run may start from another folder
     first_line: dict[str, int] = {}
     try:
+        if path.is_dir():
+            path /= FILE_NAME
+        elif path.exists() and not path.is_file():
+            return [], [f"{path}: neither a file nor a folder; give a manifest or a folder that holds {FILE_NAME}"], []
+        folder = path.parent.absolute()  # the run may start from another folder
         for number, line in _lines(path):
             where = f"{path}:{number}: "
             try:

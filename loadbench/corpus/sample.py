@@ -204,7 +204,12 @@ def _medium_problems(medium: Medium, kind: str, file: str | None, folder: Path) 
     if isinstance(medium, TrackEntry) and (file is None) == (medium.frames_dir is None):
         yield "filepath: give either filepath or frames_dir"
     elif file is not None:
-        if not (folder / file).is_file():
+        if (folder / file).is_dir():
+            pictures = (
+                "; a folder of pictures is named by frames_dir, frames_pattern and fps" if kind == "video" else ""
+            )
+            yield f"{folder / file} is a folder, not a file{pictures}"
+        elif not (folder / file).is_file():
             yield f"no such file: {folder / file}"
     elif medium.frames_dir is not None:
         yield from _folder_problems(medium, kind, folder / medium.frames_dir)

@@ -124,7 +124,8 @@ def loop_name() -> str:
 
 def main() -> None:
     """See the module."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGHUP):  # meant for the parent, which tells us what to do
+        signal.signal(number, signal.SIG_IGN)
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(serve(int(sys.argv[1])))
 

@@ -15,7 +15,7 @@ from loadbench.engine.pacer import ChunkLog, Stream, Tally, media_zero
 from loadbench.engine.reel import Reel
 from loadbench.engine.rig import Rig, Role
 from loadbench.engine.workload import phase_ms
-from loadbench.results.masks import Masks
+from loadbench.results.masks import Masks, shorten
 from loadbench.results.outcome import side
 from loadbench.results.record import ChunkTimes, Lateness, Message, SessionRecord, Started, Utterance
 from loadbench.session.machine import Conversation
@@ -326,7 +326,7 @@ class Driver:
             ],
             outcome=outcome,
             side=side(outcome),
-            cause=cause[:500],
+            cause=shorten(cause, 500),
         )
 
     def _finish(self, record: SessionRecord) -> None:
@@ -390,4 +390,4 @@ def _message(session: str, data: str | bytes, at_ns: int, masks: Masks) -> Messa
     if isinstance(part, bytes):
         text = base64.b64encode(masks.mask_bytes(part)).decode("ascii")
         return Message(session=session, at_ns=at_ns, data=text, binary=True, cut=cut)
-    return Message(session=session, at_ns=at_ns, data=masks.mask(part), cut=cut)
+    return Message(session=session, at_ns=at_ns, data=masks.mask_message(part), cut=cut)

@@ -16,7 +16,7 @@ from typing import IO, Final
 
 from loadbench.engine.frames import Unframer, framed
 from loadbench.engine.pipe import Finished, Inbound, Outbound, Start
-from loadbench.results.masks import Masks
+from loadbench.results.masks import CUT, Masks, shorten
 from loadbench.results.record import SessionRecord, Started
 
 ENGINE: Final = (sys.executable, "-m", "loadbench.engine.child")
@@ -52,7 +52,7 @@ class EngineProcess:
 
     async def start(self, start: Start) -> None:
         """Hand the plan to the process; spawn it first where that has not been done."""
-        self._masks = Masks(start.secrets.values())
+        self._masks = Masks([*start.secrets.values(), *start.hidden])
         if self._process is None:
             await self.spawn()
         await self.send(start)
@@ -126,13 +126,15 @@ class EngineProcess:
         if self._log is None:
             return ""
         self._log.seek(0)
-        lines = self._log.read()[-LAST_WORDS:].decode("utf-8", "backslashreplace").strip().splitlines()
+        whole = self._log.read()
+        words = whole[-LAST_WORDS:].decode("utf-8", "backslashreplace")
+        lines = (CUT + words if len(whole) > LAST_WORDS else words).strip().splitlines()
         return f": {lines[-1]}" if lines else ""
 
 
 def _spawn(fd: int, log: IO[bytes]) -> "subprocess.Popen[bytes]":
-    """A Ctrl-C meant for us may come before the child can say that it ignores it, so the child is born deaf to it."""
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """A Ctrl-C or hang-up meant for us may come before the child can ignore it, so the child is born deaf to them."""
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     try:
         return subprocess.Popen(  # noqa: S603 - our own interpreter, our own module
             [*ENGINE, str(fd)],
@@ -156,5 +158,5 @@ def _lost(started: Started, now_ns: int, why: str) -> SessionRecord:
         ended_ns=now_ns,
         outcome="worker_lost",
         side="tester",
-        cause=why[:500],
+        cause=shorten(why, 500),
     )

@@ -71,7 +71,10 @@ class Canary(msgspec.Struct, kw_only=True):
 
 
 class Start(msgspec.Struct, kw_only=True, tag="start", tag_field="type"):
-    """All that an engine needs. Holds secrets in the clear: it goes over a pipe and is never written down."""
+    """All that an engine needs. Holds secrets in the clear: it goes over a pipe and is never written down.
+
+    `hidden` is what must not be shown either: passwords and keys in address, headers, parameters.
+    """
 
     run_id: str
     worker: str
@@ -81,6 +84,7 @@ class Start(msgspec.Struct, kw_only=True, tag="start", tag_field="type"):
     headers: list[tuple[str, str]] = []
     params: dict[str, str] = {}
     secrets: dict[str, str] = {}
+    hidden: list[str] = []
     identify: bool = True
     tls: dict[str, Any] = {}
     clips: list[ClipEntry]

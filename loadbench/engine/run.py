@@ -73,7 +73,7 @@ class Engine:
             encoder=transport.encoder(os.urandom),
             message=MediaMessage(profile.media),
             addresses=addresses,
-            masks=Masks(start.secrets.values()),
+            masks=Masks([*start.secrets.values(), *start.hidden]),
             wheel=wheel,
             ledger=wheel.ledger,
             agenda=self._agenda,

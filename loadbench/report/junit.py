@@ -27,6 +27,8 @@ def render(summary: dict[str, Any]) -> bytes:
         ElementTree.SubElement(case, "system-out").text = _printable(reasons)
     if not summary["complete"]:
         _say(_case(suite, "tester", "run is complete"), "error", "the run did not come to its end", "")
+    if summary["damage"]:
+        _say(_case(suite, "tester", "bundle is whole"), "error", "the bundle is damaged", "\n".join(summary["damage"]))
     for result in summary["slo"]:
         _objective(suite, result, usable=verdict["state"] != "INVALID")
     kinds = {"failures": "failure", "errors": "error", "skipped": "skipped"}

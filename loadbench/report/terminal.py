@@ -34,6 +34,9 @@ def _verdict(summary: dict[str, Any]) -> list[str]:
     lines = [f"tester   {verdict['state']}   {figures}"]
     lines += [f"         {reason}" for reason in verdict["reasons"]]
     lines += _canary(summary.get("canary"))
+    if summary["damage"]:
+        lines.append("bundle   DAMAGED: some files are not as they were written; the numbers may miss sessions")
+        lines += [f"         {visible(text)}" for text in summary["damage"]]
     if summary["run"].get("why"):
         lines.append(f"ended    {visible(summary['run']['reason'])}: {visible(summary['run']['why'])}")
     if not summary["complete"]:
@@ -163,7 +166,7 @@ def _warnings(summary: dict[str, Any]) -> list[str]:
     found += [
         f"{count} premature on {name}: text before its sound" for name, count in summary["premature"].items() if count
     ]
-    return [*found, *summary["problems"]]
+    return [*found, *(text for text in summary["problems"] if text not in summary["damage"])]
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -15,12 +15,17 @@ from typing import Any, BinaryIO, Final, TypeVar
 
 import msgspec
 
+from loadbench.results.conceal import concealed
 from loadbench.results.masks import Masks
+from loadbench.results.odd import oddity
 from loadbench.results.record import CanaryRecord, ChunkTimes, ClipFacts, Message, SessionRecord, Started
 from loadbench.results.run import SCHEMA_VERSION, Done, RunHeader
 from loadbench.results.tick import Tick
 
 STEMS: Final = ("sessions", "ticks", "chunks", "messages", "clips", "canary")
+SEALED: Final = frozenset(("run.json", *(f"{stem}.jsonl" for stem in STEMS)))
+PIECE_BYTES: Final = 1 << 20
+MOST_LINES: Final = 10  # of each file, whose trouble is told one by one
 T = TypeVar("T")
 
 # Words of our own, never of the far side: a password "measure" must not unmake the window "measure".
@@ -71,16 +76,16 @@ class BundleWriter:
         self._disk = threading.Lock()  # held while writing
         self._buffers: dict[str, list[bytes]] = {f"{stem}.jsonl": [] for stem in STEMS}
         self._files: dict[str, _Appended] = {}
-        _refuse_a_run(folder)
         try:
+            _refuse_a_run(folder)
             folder.mkdir(parents=True, exist_ok=True)
             text = msgspec.json.format(self._line(header), indent=2) + b"\n"
-            _write_whole(folder / "run.json", text)
+            write_whole(folder / "run.json", [text], sync=True)
             self._files = {name: _Appended(folder / name) for name in (*self._buffers, "seals.jsonl")}
             self._heads = {"run.json": _seal("", text)}
             self._seal([Seal(file="run.json", offset=0, length=len(text), seal=self._heads["run.json"])])
         except OSError as error:
-            raise BundleError([f"cannot write a bundle to {folder}: {_why(error)}; choose another --out"]) from None
+            raise BundleError([f"cannot write a bundle to {folder}: {why(error)}; choose another --out"]) from None
 
     def append(self, stem: str, record: msgspec.Struct) -> None:
         """Keep a record for the next flush. `stem` is one of `STEMS`."""
@@ -102,9 +107,7 @@ class BundleWriter:
         """Put a whole file beside the records, for instance `metrics.prom`; it replaces an earlier one at once."""
         with self._writing() as possible:
             if possible:
-                partial = self.folder / f".{name}.part"
-                partial.write_text(self._masks.mask(text), "utf-8")
-                partial.replace(self.folder / name)
+                write_whole(self.folder / name, [self._masks.mask(text, cut=False).encode()])
 
     def finish(self, done: Done) -> None:
         """Flush, and write `done.json` with the last seal of each file. What is appended afterwards is not written."""
@@ -114,7 +117,8 @@ class BundleWriter:
                 for file in self._files.values():
                     file.settle()
                 last = msgspec.structs.replace(done, heads=dict(self._heads))
-                _write_whole(self.folder / "done.json", msgspec.json.format(self._line(last), indent=2) + b"\n")
+                text = msgspec.json.format(self._line(last), indent=2) + b"\n"
+                write_whole(self.folder / "done.json", [text], sync=True)
             self._closed = True
             for file in self._files.values():
                 file.close()
@@ -127,7 +131,7 @@ class BundleWriter:
                 yield self.error is None and not self._closed
             except OSError as error:
                 text = (
-                    f"cannot write to {self.folder}: {_why(error)}; what was written before is intact:"
+                    f"cannot write to {self.folder}: {why(error)}; what was written before is intact:"
                     " free some space, or choose another --out, and run again"
                 )
                 self.error = BundleError([text])
@@ -142,6 +146,8 @@ class BundleWriter:
         self._files["seals.jsonl"].add(b"".join(msgspec.json.encode(seal) + b"\n" for seal in seals))
 
     def _line(self, record: msgspec.Struct) -> bytes:
+        if isinstance(record, SessionRecord):
+            record = concealed(record, self._masks)
         line = msgspec.json.encode(record)
         # Chunk times are numbers in base64: no text of anybody's, and a mask among them would unmake them.
         if isinstance(record, ChunkTimes) or not self._masks.found_in(line.decode()):
@@ -159,6 +165,7 @@ class Bundle:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._problems: dict[str, None] = {}
+        self._unread: dict[str, set[int]] = {}
         self.header = _read_header(folder)
         self.done = self._read_done()
 
@@ -169,8 +176,14 @@ class Bundle:
 
     @property
     def problems(self) -> list[str]:
-        """What could not be read so far, each once."""
-        return list(self._problems)
+        """What could not be read so far, each once; of many lines of a file the first ones, and how many more."""
+        more = {name: len(lines) - MOST_LINES for name, lines in self._unread.items()}
+        return [*self._problems, *(f"{name}: {n} lines more cannot be read" for name, n in more.items() if n > 0)]
+
+    @property
+    def unread(self) -> int:
+        """How many lines had to be skipped so far, each counted once."""
+        return sum(map(len, self._unread.values()))
 
     def sessions(self) -> Iterator[Started | SessionRecord]:
         """Starts and ends in the order in which they were written; a start always comes before its end."""
@@ -219,41 +232,75 @@ class Bundle:
 
         Bytes after the last seal are named as well: a run that was killed while it wrote leaves some.
         """
-        found: list[str] = []
+        return [f"{name}: {text}" for name, text in [*self._unlike_seals(), *self._unsealed()]]
+
+    def damage(self) -> list[str]:
+        """A sentence for each file that is not as it was written: changed, cut, or gone. Reads every file once.
+
+        What a killed run leaves, bytes that were not sealed yet, is no damage; after `done.json` it is.
+        """
+        found: dict[str, list[str]] = {}
+        for name, text in [*self._unlike_seals(), *(self._unsealed() if self.complete else [])]:
+            if text not in found.setdefault(name, []):
+                found[name].append(text)
+        if not (self.folder / "seals.jsonl").is_file():
+            found = {"seals.jsonl": ["is missing, so that nobody can say whether the other files are as written"]}
+        return [
+            f"damaged: {name}: {texts[0]}" + (f" (and {len(texts) - 1} more)" if len(texts) > 1 else "")
+            for name, texts in sorted(found.items())
+        ]
+
+    def _unlike_seals(self) -> Iterator[tuple[str, str]]:
         heads: dict[str, str] = {}
-        ends: dict[str, int] = {}
         for seal in self._lines("seals", msgspec.json.Decoder(Seal)):
-            ends[seal.file] = seal.offset + seal.length
-            wanted = _seal(heads.get(seal.file, ""), _bytes_at(self.folder / seal.file, seal.offset, seal.length))
+            wanted = _seal_of(self.folder, seal, heads.get(seal.file, ""))
             heads[seal.file] = seal.seal
             if wanted != seal.seal:
-                found.append(
-                    f"{seal.file}: bytes {seal.offset} to {ends[seal.file]} do not match their seal;"
-                    " the file was damaged or changed"
+                yield (
+                    seal.file,
+                    (
+                        f"bytes {seal.offset} to {seal.offset + seal.length} do not match their seal;"
+                        " the file was damaged or changed"
+                        if (self.folder / seal.file).is_file()
+                        else "the file is missing"
+                    ),
                 )
-        found += [text for name, end in ends.items() for text in _beyond(self.folder / name, end)]
-        unsealed = [name for name in (f"{stem}.jsonl" for stem in STEMS) if name not in ends]
-        found += [text for name in unsealed for text in _beyond(self.folder / name, 0)]
-        if self.done is not None:
-            changed = sorted(
-                name for name in {*heads, *self.done.heads} if heads.get(name) != self.done.heads.get(name)
-            )
-            found += [f"{name}: its last seal is not the one in done.json" for name in changed]
-        return found
+        told = self.done.heads if self.done is not None else heads
+        for name in sorted({*heads, *told}):
+            if heads.get(name) != told.get(name):
+                yield name, "its last seal is not the one in done.json"
+
+    def _unsealed(self) -> Iterator[tuple[str, str]]:
+        ends = {f"{stem}.jsonl": 0 for stem in STEMS}
+        ends |= {seal.file: seal.offset + seal.length for seal in self._lines("seals", msgspec.json.Decoder(Seal))}
+        for name, end in ends.items():
+            size = _size(self.folder / name) if name in SEALED else 0
+            if size > end:
+                yield name, f"{size - end} bytes after the last seal are not sealed"
 
     def _lines(self, stem: str, decoder: "msgspec.json.Decoder[T]") -> Iterator[T]:
         path = self.folder / f"{stem}.jsonl"
         if not path.is_file():
             return
-        with path.open("rb") as file:
+        try:
+            opened = path.open("rb")
+        except OSError as error:
+            self._note(f"{path.name} cannot be opened: {why(error)}")
+            return
+        with opened as file:
             for number, line in enumerate(file, 1):
                 if not line.endswith(b"\n"):
                     self._note(f"{path.name}: the last line ({number}) is torn and was skipped")
                     return
                 try:
-                    yield decoder.decode(line)
-                except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                    self._note(f"{path.name}: line {number} cannot be read and was skipped: {error}")
+                    item = decoder.decode(line)
+                    doubt = oddity(item, line)
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                    doubt = _words(error)
+                if doubt:
+                    self._skip(path.name, number, doubt)
+                else:
+                    yield item
 
     def _read_done(self) -> Done | None:
         path = self.folder / "done.json"
@@ -261,10 +308,20 @@ class Bundle:
             self._note("done.json is missing: the run did not come to its end, so the bundle is incomplete")
             return None
         try:
-            return msgspec.json.decode(path.read_bytes(), type=Done)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            self._note(f"done.json cannot be read, so the bundle counts as incomplete: {error}")
-            return None
+            data = path.read_bytes()
+            done = msgspec.json.decode(data, type=Done)
+            doubt = oddity(done, data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OSError) as error:
+            done, doubt = None, _words(error)
+        if doubt:
+            self._note(f"done.json cannot be read, so the bundle counts as incomplete: {doubt}")
+        return None if doubt else done
+
+    def _skip(self, name: str, number: int, why: str) -> None:
+        lines = self._unread.setdefault(name, set())
+        lines.add(number)
+        if len(lines) <= MOST_LINES:
+            self._note(f"{name}: line {number} cannot be read and was skipped: {why}")
 
     def _note(self, problem: str) -> None:
         self._problems.setdefault(problem)
@@ -308,54 +365,80 @@ def _refuse_a_run(folder: Path) -> None:
 
 def _read_header(folder: Path) -> RunHeader:
     path = folder / "run.json"
-    if not path.is_file():
-        raise BundleError([f"{folder} holds no run: it has no run.json; name the folder that --out named"])
     try:
-        found = msgspec.json.decode(path.read_bytes())
+        if not path.is_file():
+            raise BundleError([f"{folder} holds no run: it has no run.json; name the folder that --out named"])
+        data = path.read_bytes()
+        found = msgspec.json.decode(data)
         version = found.get("schema_version") if isinstance(found, dict) else None
         if isinstance(version, int) and version > SCHEMA_VERSION:
             text = f"schema {version}, and this one reads up to {SCHEMA_VERSION}"
             raise BundleError([f"{folder} was written by a newer loadbench ({text}); update loadbench to read it"])
-        return msgspec.convert(found, RunHeader)
-    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
-        raise BundleError([f"{path} cannot be read: {error}; the bundle cannot be used without it"]) from None
+        header = msgspec.convert(found, RunHeader)
+        doubt = oddity(header, data)
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError, OSError) as error:
+        doubt = _words(error)
+    if doubt:
+        raise BundleError([f"{path} cannot be read: {doubt}; the bundle cannot be used without it"])
+    return header
 
 
-def _write_whole(path: Path, data: bytes) -> None:
-    """Write a file that is either there whole or not at all, also after a power cut."""
+def write_whole(path: Path, parts: Iterable[bytes], *, sync: bool = False) -> None:
+    """Write a file that is there whole or not at all, also after a power cut where `sync`; it replaces an earlier one.
+
+    Raises OSError, and then nothing of it is left, and the earlier one is still there.
+    """
     partial = path.with_name(f".{path.name}.part")
-    with partial.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    try:
+        with partial.open("wb") as file:
+            file.writelines(parts)
+            file.flush()
+            if sync:
+                os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise
 
 
 def _seal(previous: str, data: bytes) -> str:
     return hashlib.sha256(previous.encode() + data).hexdigest()
 
 
-def _bytes_at(path: Path, offset: int, length: int) -> bytes:
-    if not path.is_file():
-        return b""
-    with path.open("rb") as file:
-        file.seek(offset)
-        return file.read(length)
+def _seal_of(folder: Path, seal: Seal, previous: str) -> str:
+    """What the seal of these bytes would be; "" where there are no such bytes."""
+    path = folder / seal.file
+    if seal.file not in SEALED or seal.offset < 0 or not 0 <= seal.length <= _size(path) - seal.offset:
+        return ""
+    digest, left = hashlib.sha256(previous.encode()), seal.length
+    with suppress(OSError), path.open("rb") as file:
+        file.seek(seal.offset)
+        while left and (piece := file.read(min(left, PIECE_BYTES))):
+            digest.update(piece)
+            left -= len(piece)
+    return "" if left else digest.hexdigest()
 
 
-def _beyond(path: Path, end: int) -> list[str]:
-    size = path.stat().st_size if path.is_file() else 0
-    return [f"{path.name}: {size - end} bytes after the last seal are not sealed"] if size > end else []
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
 
 
-def _why(error: OSError) -> str:
+def _words(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    return why(error) if isinstance(error, OSError) else str(error)
+
+
+def why(error: OSError) -> str:
+    """What the system said, in small letters: "no space left on device"."""
     return (error.strerror or type(error).__name__).lower()
 
 
 def _masked(value: Any, masks: Masks, ours: frozenset[str] = OURS) -> Any:
     """`value` with secrets hidden in every string that is not a word of our own; keys are names and stay."""
     if isinstance(value, str):
-        return masks.mask(value)
+        return masks.mask(value, cut=False)
     if isinstance(value, list):
         return [_masked(item, masks, ours) for item in value]
     if not isinstance(value, dict):

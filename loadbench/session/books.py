@@ -2,6 +2,7 @@
 
 from typing import Final, Literal
 
+from loadbench.results.masks import shorten
 from loadbench.results.outcome import side
 from loadbench.results.record import Connection, SessionRecord, Utterance
 from loadbench.session.wire import Cause, ClipTask, Opened
@@ -28,7 +29,7 @@ class Books:
     def warn(self, text: str) -> None:
         """Keep a sentence that is no outcome."""
         if len(self._warnings) < WARNINGS:
-            self._warnings.append(text[:SENTENCE_CHARACTERS])
+            self._warnings.append(shorten(text, SENTENCE_CHARACTERS))
 
     def begin(self, task: ClipTask) -> None:
         """The next utterance."""
@@ -85,7 +86,7 @@ class Books:
             utterances=self.utterances,
             outcome=self.outcome,
             side=side(self.outcome),
-            cause=self.cause[:SENTENCE_CHARACTERS],
+            cause=shorten(self.cause, SENTENCE_CHARACTERS),
             warnings=self._warnings,
             messages={kind: count for kind, count in messages.items() if count},
             raw=self.raw,

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from loadbench.results.masks import shorten
 from loadbench.session.profile import Receive
 
 Raw = str | bytes
@@ -196,7 +197,10 @@ def _from_loose_json(text: str) -> Any:
         )
         return json.loads(whole)
     except ValueError as error:
-        raise DecodeError(f"not JSON ({error}): {text[:80]!r}") from error
+        why = (
+            f"not JSON ({error})" if isinstance(error, json.JSONDecodeError) else "a number of too many digits in JSON"
+        )
+        raise DecodeError(f"{why}: {shorten(text, 80)!r}") from error
     except RecursionError as error:
         raise DecodeError("JSON that is nested too deeply") from error
 
@@ -205,7 +209,9 @@ def _strict(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise DecodeError(f"not UTF-8 at byte {error.start}: {data[:40]!r}") from error
+        raise DecodeError(
+            f"not UTF-8 at byte {error.start}: {shorten(data[:200].decode('utf-8', 'backslashreplace'), 40)!r}"
+        ) from error
 
 
 def _text(message: bytes) -> Raw:

@@ -29,13 +29,16 @@ _PLAIN: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far a conversation had come when its connection ended. `marked`: the end mark has been asked to be sent."""
+    """How far a conversation had come when its connection ended. `marked`: the end mark has been asked to be sent.
+    `final`: there had been a final text.
+    """
 
     opened: bool
     marked: bool
     close_is_done: bool
     said: bool
     moment: str
+    final: bool = False
 
 
 def seconds(span_ns: int) -> str:
@@ -45,7 +48,7 @@ def seconds(span_ns: int) -> str:
 
 def moment(utterance: Utterance, at_ns: int) -> str:
     """Where in the utterance a point on the run clock lies: `1.50 s into the media`."""
-    if utterance.media_zero_ns is None or utterance.source_end_ns is None:
+    if utterance.media_zero_ns is None or utterance.source_end_ns is None or at_ns < utterance.media_zero_ns:
         return "before any media"
     if at_ns <= utterance.source_end_ns:
         return f"{seconds(at_ns - utterance.media_zero_ns)} into the media"
@@ -73,7 +76,8 @@ def of_loss(how: Compiled, cause: Cause, standing: Standing) -> tuple[str, str]:
     if not expected:
         return "target_error", f"{named}{reason}, {standing.moment}"
     if not standing.marked:
-        return "closed_early", f"{named} without final, {standing.moment}, before the end mark{reason}"
+        had = "after a final" if standing.final else "without final"
+        return "closed_early", f"{named} {had}, {standing.moment}, before the end mark{reason}"
     if standing.said:
         return "no_final", f"{named} {standing.moment}, and never said that the output was complete{reason}"
     return "no_output", f"{named} {standing.moment}, and had said nothing at all{reason}"
@@ -83,8 +87,9 @@ def _of_refusal(how: Compiled, cause: Cause) -> tuple[str, str]:
     body = cause.body.decode("utf-8", "backslashreplace").strip()
     outcome = how.status_of_answer(cause.status, body) or "rejected"
     later = "" if cause.retry_after_s is None else f", retry after {cause.retry_after_s:g} s"
+    moved = f", a redirect to {cause.location}, which is not followed" if cause.location else ""
     detail = body or cause.reason
-    return outcome, f"refused with HTTP status {cause.status}{later}" + (f": {detail}" if detail else "")
+    return outcome, f"refused with HTTP status {cause.status}{later}{moved}" + (f": {detail}" if detail else "")
 
 
 def _of_cut(cause: Cause, standing: Standing, reason: str) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from loadbench.results.masks import shorten
 from loadbench.results.record import Channel
 from loadbench.session.decode import DecodeError, Framer, Timed, decode_message
 from loadbench.session.profile import ChannelPart
@@ -184,7 +185,7 @@ class Hearing:
     def _items(meaning: Meaning, message: Any) -> list[Any]:
         items = [message] if meaning.each is None else chosen(meaning.each, message) or []
         if not isinstance(items, list):
-            raise RuleError(f"each gave {json.dumps(items, default=str)[:80]}, not a list")
+            raise RuleError(f"each gave {shorten(json.dumps(items, default=str), 80)}, not a list")
         return items if meaning.where is None else [item for item in items if meaning.where(item)]
 
     def _show(self, meaning: Meaning, rule: CompiledText, item: Any, heard: Heard) -> None:
@@ -211,9 +212,12 @@ class Hearing:
         value = None if meaning.detail is None else chosen(meaning.detail, heard.item)
         detail = value if isinstance(value, str) else json.dumps(heard.item if value is None else value, default=str)
         if meaning.outcome in _SAID:
-            heard.ending = heard.ending or (meaning.outcome, f"{_SAID[meaning.outcome]}: {detail[:RAW_CHARACTERS]}")
+            heard.ending = heard.ending or (
+                meaning.outcome,
+                f"{_SAID[meaning.outcome]}: {shorten(detail, RAW_CHARACTERS)}",
+            )
         else:
-            heard.warning = f"{meaning.outcome}: {detail[:RAW_CHARACTERS]}"
+            heard.warning = f"{meaning.outcome}: {shorten(detail, RAW_CHARACTERS)}"
 
 
 def is_part(channel: str, headline: str) -> bool:
@@ -228,4 +232,4 @@ def size(message: str | bytes) -> int:
 
 def shown(raw: str | bytes) -> str:
     """A raw message for people, cut."""
-    return (raw if isinstance(raw, str) else raw.decode("utf-8", "backslashreplace"))[:RAW_CHARACTERS]
+    return shorten(raw if isinstance(raw, str) else raw.decode("utf-8", "backslashreplace"), RAW_CHARACTERS)

@@ -21,6 +21,7 @@ from loadbench.session import check
 from loadbench.session.check import Place, Problem
 from loadbench.session.profile import EndStep, MediaPart, Profile
 
+MOST_BYTES: Final = 4 * 1024 * 1024
 PROFILES: Final = Path(__file__).parent.parent / "data" / "profiles"
 
 
@@ -46,11 +47,14 @@ def load_profile(name_or_path: str) -> Profile:
             near = _nearest(name_or_path, shipped())
             raise ProfileError([f"no profile is called {name_or_path}{near}; shipped: {', '.join(shipped())}"])
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        with path.open("rb") as file:  # it may be a device that never ends
+            text = file.read(MOST_BYTES + 1).decode("utf-8-sig")
     except OSError as error:
         raise ProfileError([f"{path}: cannot be read: {error.strerror}"]) from error
     except UnicodeDecodeError as error:
         raise ProfileError([f"{path}: is not UTF-8 (byte {error.start})"]) from error
+    if len(text) > MOST_BYTES // 4:
+        raise ProfileError([f"{path}: far too long for a profile"])
     return load_text(text, path.name)
 
 

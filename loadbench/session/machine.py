@@ -620,6 +620,7 @@ class Conversation:
             close_is_done=bool(rules) and rules[0].by_close,
             said=self._hearing.said,
             moment=moment(self._utterance, at_ns),
+            final=any(channel.last_final_ns is not None for channel in self._hearing.channels().values()),
         )
         outcome, sentence = of_loss(self._how, cause, standing)
         if outcome != DONE:

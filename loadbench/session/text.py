@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
+from loadbench.results.masks import shorten_front
 from loadbench.results.record import Channel, Finality, Segment, Update
 from loadbench.session.profile import ChannelPart, TextRule
 from loadbench.session.select import SELECT_ERRORS, Select, compile_selector, truthy
@@ -558,7 +559,9 @@ def _without(text: str, suffix: str) -> int:
         while end and text[end - 1].isspace():
             end -= 1
         if not end or text[end - 1] != character:
-            raise RuleError(f"text rule: the service deletes {suffix!r}, but the text ends in {text[-40:]!r}")
+            raise RuleError(
+                f"text rule: the service deletes {suffix!r}, but the text ends in {shorten_front(text, 40)!r}"
+            )
         end -= 1
     while suffix[0].isspace() and end and text[end - 1].isspace():
         end -= 1

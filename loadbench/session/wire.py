@@ -75,6 +75,7 @@ class Cause:
       protocol   bytes that break the protocol            too_big    over our message limit
       resource   file handles or ports on our side ran out aborted   we dropped it
 
+    `location` is where a redirect points, without user, query and fragment.
     `pongs_missed` counts pings of ours that found no answer in time; they close nothing.
     """
 
@@ -88,6 +89,7 @@ class Cause:
     status: int | None = None
     retry_after_s: float | None = None
     body: bytes = b""
+    location: str = ""
     pongs_missed: int = 0
 
 

@@ -1,5 +1,6 @@
 """What a simulated service is like: every delay, limit and habit as one plain value."""
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
@@ -138,7 +139,7 @@ def delay(given: str | float, name: str = "delay") -> Draw:
         values = [float(value) for value in rest.split(",")]
     except ValueError:
         values = []
-    if len(values) != KINDS.get(kind) or any(value < 0 for value in values):
+    if len(values) != KINDS.get(kind) or not all(0 <= value < math.inf for value in values):
         allowed = "seconds, or uniform:A,B, bimodal:USUAL,SLOW,SHARE or lognormal:MEDIAN,SIGMA"
         raise OptionsError([f"{name} is {allowed}, not {given!r}"])
     return _DRAWS[kind](*values)
@@ -174,7 +175,9 @@ def _numbers(options: Options) -> list[str]:
         value = getattr(options, field.name)
         if not isinstance(value, int | float):
             continue
-        if field.name.endswith("_rate") and not 0 <= value <= 1:
+        if not math.isfinite(value):
+            problems.append(f"{field.name} must be a number, and is {value}")
+        elif field.name.endswith("_rate") and not 0 <= value <= 1:
             problems.append(f"{field.name} is a share from 0 to 1, not {value}")
         elif field.name != "seed" and value < 0:
             problems.append(f"{field.name} must not be below 0, and is {value}")
@@ -187,6 +190,9 @@ def _numbers(options: Options) -> list[str]:
 
 def _spans(options: Options) -> Iterator[str]:
     frozen = options.freeze_s
+    for name, spans in (("freeze_s", frozen or ()), ("finals_s", options.finals_s)):
+        if not all(at is None or math.isfinite(at) for at in spans):
+            yield f"{name} must be numbers of seconds"
     if frozen is not None and (len(frozen) != 2 or frozen[0] is None or frozen[0] < 0):
         yield "freeze_s is two numbers of seconds, from and to; only the second may be left out"
     elif frozen is not None and frozen[1] is not None and frozen[1] < frozen[0]:

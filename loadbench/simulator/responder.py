@@ -53,8 +53,8 @@ async def responding(profile: str) -> AsyncIterator[Responder]:
 
 
 async def _spawned(profile: str) -> asyncio.subprocess.Process:
-    """A Ctrl-C meant for us may come before the child can say that it ignores it, so the child is born deaf to it."""
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """A Ctrl-C or hang-up meant for us may come before the child can ignore it, so the child is born deaf to them."""
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     try:
         return await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "loadbench.simulator.responder", profile),
@@ -107,7 +107,8 @@ def _heard_of_parent() -> None:
 
 def main() -> None:
     """See the module."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGHUP):  # meant for the parent, whose end is ours
+        signal.signal(number, signal.SIG_IGN)
     with contextlib.suppress(OSError, ImportError):
         import resource
 

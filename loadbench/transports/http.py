@@ -13,7 +13,7 @@ import h11
 from loadbench.session.wire import Cause, Kind
 from loadbench.transports.contract import Address, Buffer, Clock, Link, Listener
 from loadbench.transports.dial import Place, SocketLink, connect, place
-from loadbench.transports.rejection import BODY_S, Rejection
+from loadbench.transports.rejection import BODY_S, Rejection, is_http
 
 _LAST_CHUNK = b"0\r\n\r\n"
 
@@ -39,7 +39,7 @@ class ChunkEncoder:
 class HttpLink(SocketLink):
     """One request and its response."""
 
-    __slots__ = ("_core", "_method", "_rejection", "_shut", "_where")
+    __slots__ = ("_answered", "_core", "_method", "_rejection", "_shut", "_where")
 
     def __init__(self, where: Place, address: Address, listener: Listener, clock: Clock) -> None:
         super().__init__(listener, clock)
@@ -48,6 +48,7 @@ class HttpLink(SocketLink):
         self._core = h11.Connection(h11.CLIENT)
         self._rejection: Rejection | None = None
         self._shut = False
+        self._answered = False
 
     # What the engine calls.
 
@@ -111,8 +112,9 @@ class HttpLink(SocketLink):
         except h11.RemoteProtocolError as error:
             if self._rejection is not None:
                 self.end(self._rejection.cause())
-            elif data:
-                self.end(Cause("protocol", arrival_ns, reason=str(error)))
+            elif data or not (self._answered or is_http(self._core)):
+                reason = str(error) if data else "what came is no answer in HTTP"
+                self.end(Cause("protocol", arrival_ns, reason=reason))
             # else a stream that ends too soon, and the caller says so
 
     def _tell(self, event: object, arrival_ns: int) -> None:
@@ -128,6 +130,7 @@ class HttpLink(SocketLink):
             self.end(whole if self._rejection is None else self._rejection.cause())
 
     def _head(self, response: h11.Response, arrival_ns: int) -> None:
+        self._answered = True
         if not 200 <= response.status_code < 300:
             rejection = self._rejection = Rejection(response, arrival_ns)
             self._timer = self._loop.call_later(BODY_S, lambda: self.end(rejection.cause()))

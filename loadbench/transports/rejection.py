@@ -3,12 +3,18 @@
 import time
 from collections.abc import Iterable, Sequence
 from email.utils import parsedate_to_datetime
+from typing import Final
+from urllib.parse import urlsplit, urlunsplit
 
 import h11
 
+from loadbench.results.masks import shorten
 from loadbench.session.wire import Cause
 
 BODY_BYTES = 4096  # enough for any error text; a service that fails does not fill our memory
+LONGEST_WAIT_S: Final = 1e9  # thirty years
+LOCATION: Final = 200  # characters
+_HTTP: Final = b"HTTP/"
 BODY_S = 1.0  # an answer without a length may never end
 
 
@@ -34,6 +40,7 @@ class Rejection:
             reason=self._response.reason.decode("latin-1"),
             retry_after_s=retry_after_s(self._response.headers),
             body=bytes(self._body),
+            location=location(self._response) if 300 <= self._response.status_code < 400 else "",
         )
 
 
@@ -46,6 +53,11 @@ class RefusalReader:
         self._core.send(h11.Request(method="GET", target="/", headers=[("Host", "unsent")]))
         self._core.send(h11.EndOfMessage())
         self.rejection: Rejection | None = None
+
+    @property
+    def is_http(self) -> bool:
+        """Whether what came so far is, or may become, an answer in HTTP."""
+        return is_http(self._core)
 
     def feed(self, data: bytes, at_ns: int) -> bool:
         """Take what came (b"" is the end of the stream); True when the answer is in as far as it is kept.
@@ -66,23 +78,45 @@ class RefusalReader:
                 return True
 
 
+def is_http(core: h11.Connection) -> bool:
+    """Whether what the parser could not yet take in may be the head of an answer in HTTP; nothing at all may be."""
+    waiting = core.trailing_data[0][: len(_HTTP)]
+    return _HTTP.startswith(waiting)
+
+
+def location(response: h11.Response) -> str:
+    """Where a redirect points, without what may be secret in it: user, query, fragment. "" where it does not say."""
+    for name, value in response.headers:
+        if bytes(name).lower() == b"location":
+            try:
+                parts = urlsplit(bytes(value).decode("latin-1"))
+            except ValueError:
+                return ""
+            return shorten(urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")), LOCATION)
+    return ""
+
+
 def retry_after_s(headers: Iterable[Sequence[bytes]]) -> float | None:
-    """Retry-After in seconds from the answer's own Date, or from now; never below 0, None when absent or unreadable."""
+    """Retry-After in seconds from the answer's own Date, or from now; never below 0.
+
+    None where it is absent or unreadable, or farther away than anybody would wait: that is no time that was meant.
+    """
     found = {bytes(name).lower(): bytes(value).decode("latin-1").strip() for name, value in headers}
     wish = found.get(b"retry-after")
     if wish is None:
         return None
     if wish.isascii() and wish.isdigit():
-        return float(wish)
+        return float(wish) if len(wish) < 12 and float(wish) <= LONGEST_WAIT_S else None
     until = _unix(wish)
     if until is None:
         return None
     said = _unix(found.get(b"date", ""))
-    return max(0.0, until - (time.time() if said is None else said))
+    wait_s = max(0.0, until - (time.time() if said is None else said))
+    return wait_s if wait_s <= LONGEST_WAIT_S else None
 
 
 def _unix(date: str) -> float | None:
     try:
         return parsedate_to_datetime(date).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return None

@@ -207,7 +207,7 @@ class WebSocketLink(SocketLink):
         try:
             complete = reader.feed(data, arrival_ns)
         except h11.RemoteProtocolError as error:
-            if not data and reader.rejection is None:
+            if not data and reader.rejection is None and reader.is_http:
                 return  # hung up before it had answered: that is what the caller says
             broken = Cause("protocol", arrival_ns, reason=f"no answer to the handshake: {error}")
             self.end(broken if reader.rejection is None else reader.rejection.cause())

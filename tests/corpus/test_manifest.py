@@ -207,3 +207,20 @@ def test_signing_without_a_picture_is_refused(tmp_path: Path) -> None:
     found = manifest.check(tmp_path)
     assert len(found.problems) == 1
     assert "sign2spoken needs a video" in found.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("/dev/zero", "/dev/zero: neither a file nor a folder"), ("a" * 5000, "File name too long")]
+)
+def test_what_is_neither_a_file_nor_a_folder_is_no_corpus(name: str, said: str) -> None:
+    with pytest.raises(CorpusError, match=said):
+        manifest.read(Path(name))
+
+
+def test_a_folder_where_a_video_file_should_be_is_named_as_one(tmp_path: Path) -> None:
+    (tmp_path / "frames").mkdir()
+    row = line("a", audio_filepath=None, video_filepath="frames")
+    (problem,) = problems(written(tmp_path, row))
+    assert problem.endswith(
+        "frames is a folder, not a file; a folder of pictures is named by frames_dir, frames_pattern and fps"
+    )

@@ -46,7 +46,7 @@ FRAMES = {"audio_filepath": None, "frames_dir": "frames", "frames_pattern": "%d.
         (FRAMES | {"frames_pattern": "%d-%d.png"}, "must hold one number"),
         (FRAMES | {"sha256": "0" * 64}, "sha256 is that of a media file"),
         (FRAMES | {"frames_dir": "gone"}, "no such folder: "),
-        ({"audio_filepath": "frames"}, "no such file: "),
+        ({"audio_filepath": "frames"}, "frames is a folder, not a file"),
         ({"audio_filepath": None, "tracks": [{"kind": "audio"}]}, "tracks[0].filepath: give either"),
         (
             {"audio_filepath": None, "tracks": [FRAMES | {"kind": "audio", "audio_filepath": None}]},

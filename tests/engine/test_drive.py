@@ -117,6 +117,37 @@ async def test_secrets_are_masked_where_the_service_says_them_back(tmp_path: Pat
     assert heard.of(Message)[0].data == '{"error": "no such token: ***"}'
 
 
+@pytest.mark.parametrize("before", [0, 60, 70, 250, 280, 290, 440, 455, 470])
+async def test_a_secret_is_hidden_also_where_a_cause_or_a_raw_message_is_cut_within_it(
+    tmp_path: Path, before: int
+) -> None:
+    secret, said = "hunter2-Zq9xxyS-and-longer-still", []
+
+    async def script(peer: memory.Peer) -> None:
+        peer.send(said[-1])
+        await asyncio.sleep(1)
+
+    profile = load.load_text(SIGNS, "signs.yaml")
+    for text in (f"{'x' * before}{secret}{'y' * 900}", '{"error": "' + "x" * before + secret + "y" * 900 + '"}'):
+        said.append(text)
+        heard, _ = await play(tmp_path, script, ONE, profile=profile, secrets={"token": secret})
+        record = heard.records["w-s0"]
+        assert record.outcome in ("target_error", "parse_error")
+        for size in range(4, len(secret)):
+            assert secret[:size] not in repr(heard.events), record.cause
+        assert len(record.cause) <= 500
+
+
+async def test_half_a_secret_in_a_logged_message_is_hidden(tmp_path: Path) -> None:
+    async def script(peer: memory.Peer) -> None:
+        peer.send('{"text": "tok-FAKE"}')
+        peer.send('{"text": "-secret-71"}')
+        await asyncio.sleep(1)
+
+    heard, _ = await play(tmp_path, script, ONE, secrets={"token": "tok-FAKE-secret-71"})
+    assert [message.data for message in heard.of(Message)] == ['{"text": "***"}', '{"text": "***"}']
+
+
 async def test_time_in_which_the_service_reads_nothing_is_blocked_time_and_not_lateness(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,10 +2,12 @@
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from loadbench.report import derive as derives
 from loadbench.report.derive import derive
 from loadbench.report.terminal import render
 from loadbench.results.bundle import BundleError
@@ -100,3 +102,162 @@ def test_ten_thousand_sessions_are_derived_in_reasonable_time_and_a_page_that_op
     derive(folder)
     assert time.monotonic() - begun < 60
     assert (folder / "report.html").stat().st_size < 500_000
+
+
+def test_derived_files_that_cannot_be_written_are_named_and_the_others_are_there(write: Write) -> None:
+    folder = write([session(number) for number in range(3)])
+    (folder / "summary.json").mkdir()
+    (folder / ".report.html.part").mkdir()
+    found = derive(folder)
+    assert found.summary["sessions"]["finished"] == 3
+    first, second = found.unwritten
+    assert "summary.json: is a directory" in first
+    assert "report.html: is a directory" in second
+    assert "the records are intact" in first
+    assert (folder / "junit.xml").is_file()
+    assert (folder / "scores.json").is_file()
+
+
+def test_a_disk_that_is_full_leaves_no_half_written_file(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write([session(number) for number in range(3)])
+    derive(folder)
+    before = contents(folder)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("loadbench.results.bundle.Path.replace", full)
+    found = derive(folder, "zh")
+    assert len(found.unwritten) == len(NAMES)
+    assert all("no space left on device" in text for text in found.unwritten)
+    assert contents(folder) == before
+    assert not list(folder.glob(".*"))
+
+
+def damaged(folder: Path, damage: Callable[[Path], object]) -> derives.Derived:
+    damage(folder / "sessions.jsonl")
+    return derive(folder)
+
+
+DAMAGES = {
+    "gone": lambda path: path.unlink(),
+    "emptied": lambda path: path.write_bytes(b""),
+    "cut short": lambda path: path.write_bytes(b"".join(path.read_bytes().splitlines(True)[:-2])),
+    "longer": lambda path: path.write_bytes(path.read_bytes() + path.read_bytes().splitlines(True)[-1]),
+    "changed": lambda path: path.write_bytes(path.read_bytes().replace(b'"no_final"', b'"ok"')),
+    "a seal's worth of rubbish": lambda path: path.write_bytes(b"\xff" * 50 + path.read_bytes()[50:]),
+    "without seals": lambda path: path.with_name("seals.jsonl").unlink(),
+    "with fewer seals": lambda path: path.with_name("seals.jsonl").write_bytes(
+        b"".join(path.with_name("seals.jsonl").read_bytes().splitlines(True)[:2])
+    ),
+    "clips gone": lambda path: path.with_name("clips.jsonl").unlink(),
+    "a foreign seal": lambda path: (
+        path.with_name("seals.jsonl")
+        .open("a")
+        .write('{"file":"/dev/zero","offset":0,"length":99999999999,"seal":"x"}\n')
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_bundle_says_so_everywhere_and_meets_nothing(write: Write, damage: Callable[[Path], object]) -> None:
+    folder = write([session(number, "ok" if number else "no_final") for number in range(200)])
+    whole = derive(folder)
+    assert whole.summary["damage"] == []
+    assert any(item["met"] for item in whole.summary["slo"])
+    try:
+        found = damaged(folder, damage)
+    except ValueError as error:
+        assert "two outputs" in str(error)  # noqa: PT017 - a record that is there twice is refused in words
+        return
+    assert found.summary["damage"]
+    assert all(text.startswith("damaged: ") for text in found.summary["damage"])
+    assert set(found.summary["damage"]) <= set(found.summary["problems"])
+    assert not any(item["met"] for item in found.summary["slo"])
+    assert {item["why"] for item in found.summary["slo"]} == {"not judged: the bundle is damaged"}
+    assert "DAMAGED" in render(found.summary, found.scores)
+    assert "damaged: some files are not as they were written" in (folder / "report.html").read_text()
+    assert "the bundle is damaged" in (folder / "junit.xml").read_text()
+
+
+def test_a_killed_run_with_unsealed_bytes_is_not_damaged_but_one_that_lost_a_file_is(write: Write) -> None:
+    folder = write([session(number) for number in range(8)], finish=False)
+    with (folder / "ticks.jsonl").open("a") as file:
+        file.write('{"type":"ti')
+    assert derive(folder).summary["damage"] == []
+    (folder / "ticks.jsonl").unlink()
+    assert derive(folder).summary["damage"] == ["damaged: ticks.jsonl: the file is missing"]
+
+
+VALUES = {
+    "lateness": ("ticks.jsonl", '"110":', '"-1000000000000000000":', "lateness bucket"),
+    "bucket": ("ticks.jsonl", '"110":', '"999":', "lateness bucket 999"),
+    "number": ("sessions.jsonl", '"bytes_sent":', f'"bytes_sent":{2**200},"x":', "no clock"),
+    "outcome": ("sessions.jsonl", '"outcome":"ok"', '"outcome":"x"', "no outcome 'x'"),
+    "depth": ("sessions.jsonl", '"raw":[]', '"raw":[],"x":' + "[" * 100_000, "nested too deeply"),
+}
+
+
+@pytest.mark.parametrize(("name", "old", "new", "expected"), VALUES.values(), ids=VALUES)
+def test_a_line_with_a_value_that_cannot_be_is_skipped_and_named(
+    write: Write, name: str, old: str, new: str, expected: str
+) -> None:
+    folder = write([session(number) for number in range(4)])
+    lines = (folder / name).read_text().splitlines(True)
+    at = next(at for at, line in enumerate(lines) if old in line)
+    lines[at] = lines[at].replace(old, new, 1)
+    (folder / name).write_text("".join(lines))
+    found = derive(folder)
+    (problem,) = [text for text in found.summary["problems"] if "cannot be read" in text]
+    assert problem.startswith(f"{name}: line {at + 1} cannot be read and was skipped: ")
+    assert expected in problem
+    assert not any(item["met"] for item in found.summary["slo"])
+
+
+def test_of_many_unreadable_lines_the_first_ten_are_named_and_the_rest_counted(write: Write) -> None:
+    folder = write([session(number) for number in range(30)])
+    path = folder / "sessions.jsonl"
+    path.write_text(path.read_text().replace('"outcome":"ok","side"', '"outcome":"x","side"'))
+    problems = derive(folder).summary["problems"]
+    assert sum("there is no outcome" in text for text in problems) == 10
+    assert "sessions.jsonl: 20 lines more cannot be read" in problems
+
+
+HEADERS = {
+    "no such metric": {"headline_metric": "x"},
+    "no such objective": {"slo": [{"metric": "final_from_source_end", "stat": "min_share", "limit": 1}]},
+    "a number too long": {"seed": 2**200},
+    "deep": {"plan": {"a": json.loads("[" * 400 + "]" * 400)}},
+}
+
+
+@pytest.mark.parametrize("change", HEADERS.values(), ids=HEADERS)
+def test_a_header_that_cannot_be_is_one_clear_error(write: Write, change: dict[str, object]) -> None:
+    folder = write([session(0)])
+    found = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(found | change))
+    with pytest.raises(BundleError, match=r"run.json cannot be read"):
+        derive(folder)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"plan": {"target": 5}},
+        {"plan": {"target": {"url": [1]}}},
+        {"effective": {"stages": 5}},
+        {"profile": {"name": {}}},
+    ],
+)
+def test_a_header_of_odd_shape_is_shown_as_far_as_it_goes(write: Write, change: dict[str, object]) -> None:
+    folder = write([session(0)])
+    found = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(found | change))
+    assert derive(folder).summary["sessions"]["started"] == 1
+
+
+def test_a_header_of_brackets_alone_is_one_clear_error(write: Write) -> None:
+    folder = write([session(0)])
+    (folder / "run.json").write_text("[" * 100_000)
+    with pytest.raises(BundleError, match="nested too deeply"):
+        derive(folder)

@@ -422,3 +422,41 @@ def test_a_secret_that_is_a_word_of_our_own_does_not_unmake_the_bundle(folder: P
     assert read.header.headline_channel == "transcript"
     assert list(read.records()) == [msgspec.structs.replace(record, cause="the service said ***")]
     assert list(read.chunks()) == [times]
+
+
+def test_a_name_that_no_disk_takes_is_the_users_trouble(tmp_path: Path) -> None:
+    for take in (lambda: BundleWriter(tmp_path / ("a" * 5000), header(), Masks([])), lambda: Bundle(Path("a" * 5000))):
+        with pytest.raises(BundleError, match="file name too long"):
+            take()
+
+
+def test_a_bundle_that_is_as_it_was_written_has_no_damage_and_one_that_is_not_names_the_file(
+    writer: BundleWriter, folder: Path
+) -> None:
+    for number in range(3):
+        writer.append("sessions", ended(f"s{number}"))
+        writer.append("ticks", tick(number))
+        writer.flush()
+    assert Bundle(folder).damage() == []
+    writer.finish(Done(ended_ns=1, reason="finished"))
+    assert Bundle(folder).damage() == []
+    path = folder / "sessions.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"s1", b"s9"))
+    (folder / "ticks.jsonl").unlink()
+    first, second = Bundle(folder).damage()
+    assert first.startswith("damaged: sessions.jsonl: bytes ")
+    assert second == "damaged: ticks.jsonl: the file is missing"
+
+
+def test_a_secret_that_grows_in_the_updates_is_in_no_file(folder: Path) -> None:
+    secret = "hunter2-Zq9xxyS"
+    updates = [Update(at, at, letter, 0) for at, letter in enumerate(secret)]
+    utterance = Utterance(index=0, clip="c", attempt=0, media_ns=1, channels={"text": Channel(updates=updates)})
+    writer = BundleWriter(folder, header(), Masks([secret]))
+    writer.append("sessions", ended("s1", utterances=[utterance]))
+    writer.finish(Done(ended_ns=1, reason="finished"))
+    (record,) = Bundle(folder).records()
+    channel = record.utterances[0].channels["text"]
+    assert channel.text == "***"
+    assert "".join(update.add for update in channel.updates) == "hunter2***"
+    assert [update.at_ns for update in channel.updates] == list(range(len(secret)))

@@ -180,6 +180,7 @@ def test_a_message_is_decoded_as_the_profile_says(
         ({}, b"{\xff}", "not UTF-8 at byte 1"),
         ({}, "{", "not JSON"),
         ({}, "Done!", "not JSON"),
+        ({}, '{"n":' + "9" * 5000 + "}", "a number of too many digits in JSON: "),
         ({}, "[" * 100_000, "nested too deeply"),
         ({"decode": "text"}, b"\xc3", "not UTF-8"),
         ({"decode": "nested", "nested": "data"}, '{"data":"{"}', "not JSON"),

@@ -209,3 +209,8 @@ def test_the_secrets_that_a_profile_asks_for_are_known_before_a_run() -> None:
                         'query: [[key, "{secret.key-2}"], [x, "{{secret.not}}"]]}')  # fmt: skip
     text += 'open: [{send_json: {a: {b: ["{secret.inner}"]}}}]\n'
     assert load.secret_names(load.load_text(text, "mine.yaml")) == {"TOKEN", "key-2", "inner"}
+
+
+def test_a_profile_without_end_is_refused() -> None:
+    with pytest.raises(ProfileError, match="far too long for a profile"):
+        load.load_profile("/dev/zero")

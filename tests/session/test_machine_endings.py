@@ -51,6 +51,22 @@ def test_a_connection_lost_in_the_media_keeps_its_partial_and_says_how(cause, ou
 
 
 @pytest.mark.parametrize(
+    ("cause", "named"), [(closed(1000), "closed by target 1000"), (closed(None), "closed by target")]
+)
+def test_a_close_in_the_media_after_a_final_does_not_say_that_there_was_none(cause, named) -> None:
+    play = Play(profile(), [(0.5, {"final": "red boat"}), (1.5, cause)]).run()
+    assert [channel.settled_text for channel in play.utterance.channels.values()] == ["red boat"]
+    assert play.record.outcome == "closed_early"
+    assert play.record.cause == f"{named} after a final, 1.50 s into the media, before the end mark"
+
+
+def test_a_redirect_is_told_with_where_it_points() -> None:
+    cause = gone("rejected", status=307, body=b"<html>", location="http://example.com/speech")
+    play = Play(profile(), [(0.0, cause)]).run()
+    assert "307, a redirect to http://example.com/speech, which is not followed: <html>" in play.record.cause
+
+
+@pytest.mark.parametrize(
     ("cause", "outcome", "sentence"),
     [
         (gone("refused"), "connect_failed", "nobody answers"),

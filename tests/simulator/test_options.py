@@ -57,3 +57,22 @@ def test_a_freeze_is_from_and_to(freeze_s: Any) -> None:
 def test_a_delay_that_is_none_is_refused_with_what_is_allowed(given: str) -> None:
     with pytest.raises(OptionsError, match="lognormal:MEDIAN,SIGMA"):
         delay(given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"first_s": "nan"},
+        {"first_s": float("nan")},
+        {"final_s": "uniform:0,inf"},
+        {"done_s": float("nan")},
+        {"wrong_rate": float("nan")},
+        {"tick_s": float("inf")},
+        {"freeze_s": (float("nan"), 1.0)},
+        {"finals_s": (0.0, float("inf"))},
+    ],
+)
+def test_what_is_no_number_of_seconds_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(OptionsError) as caught:
+        Options(**given)
+    assert next(iter(given)) in caught.value.problems[0]

@@ -279,6 +279,15 @@ async def test_a_response_that_is_cut_is_not_complete(dial, far, how, cut, kind)
 
 
 @realtime
+@pytest.mark.parametrize("said", [b"hello", b'{"final": "red boat"}\n', b"SSH-2.0"])
+async def test_an_answer_that_is_no_http_breaks_the_protocol_also_where_it_is_cut(dial, far, said):
+    async with saying(far, said, then=lambda writer: writer.close()) as port:
+        cause = await (await dial("http", f"http://127.0.0.1:{port}")).end()
+    assert (cause.kind, cause.by) == ("protocol", "target")
+    assert cause.reason
+
+
+@realtime
 @pytest.mark.parametrize("said", [b"", b"HTTP/1.1 20"])
 async def test_hanging_up_before_the_answer_is_a_loss(dial, far, said):
     async with saying(far, said, then=lambda writer: writer.close()) as port:

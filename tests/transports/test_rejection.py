@@ -17,6 +17,11 @@ DATE = (b"Date", b"Wed, 21 Oct 2026 07:28:00 GMT")
         ([(b"Retry-After", b"Wed, 21 Oct 2015 07:28:00 GMT")], 0.0),
         ([(b"Retry-After", b"soon")], None),
         ([(b"Retry-After", b"-1")], None),
+        ([(b"Retry-After", b"9" * 23)], None),  # no time that anybody meant
+        ([(b"Retry-After", b"9" * 400)], None),
+        ([(b"Retry-After", b"Fri, 31 Dec 9999 23:59:59 -2359")], None),
+        ([(b"Retry-After", b"Fri, 31 Dec 0001 00:00:00 +2359")], 0.0),
+        ([DATE, (b"Retry-After", b"Fri, 31 Dec 9999 23:59:59 GMT")], None),
         ([(b"Retry-After", "²".encode("latin-1"))], None),  # a digit for str.isdigit, not for a number
     ],
 )
@@ -45,3 +50,26 @@ def test_no_more_than_a_bounded_piece_of_the_body_is_kept():
 def test_what_is_no_http_is_an_error():
     with pytest.raises(h11.RemoteProtocolError):
         RefusalReader().feed(b"\x00\x01\x02 garbage\r\n\r\n", 0)
+
+
+@pytest.mark.parametrize(
+    ("status", "where", "told"),
+    [
+        (307, b"http://user:pw@example.com:81/a/b?key=K-FAKE#top", "http://example.com:81/a/b"),
+        (302, b"/elsewhere?token=T", "/elsewhere"),
+        (302, b"http://[half", ""),
+        (503, b"http://example.com/", ""),
+        (308, b"/" + b"x" * 999, "/" + "x" * 198 + "…"),
+    ],
+)
+def test_a_redirect_names_its_place_without_what_may_be_secret_in_it(status, where, told):
+    reader = RefusalReader()
+    reader.feed(b"HTTP/1.1 %d Go\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n" % (status, where), 0)
+    assert reader.rejection.cause().location == told
+
+
+@pytest.mark.parametrize(("answer", "http"), [(b"HT", True), (b"HTTP/1.1 5", True), (b"hello", False), (b"{", False)])
+def test_what_is_no_http_is_known_from_its_first_bytes(answer, http):
+    reader = RefusalReader()
+    reader.feed(answer, 0)
+    assert reader.is_http is http

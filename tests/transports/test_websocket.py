@@ -279,6 +279,8 @@ async def test_a_refusal_is_stamped_when_its_head_came_not_when_its_body_ended(d
         (b"HTTP/1.1 503 Service Unav", "eof"),
         (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n", "eof"),
         (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", "protocol"),
+        (b"hello", "protocol"),
+        (b'{"partial": "where"}\n', "protocol"),
         (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n", "protocol"),
         (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n", "protocol"),
     ],
