@@ -103,6 +103,9 @@ def run(
     stop_when_broken: Annotated[
         bool | None, typer.Option("--stop-when-broken", help="end as soon as an SLO cannot be met any more")
     ] = None,
+    realtime: Annotated[
+        bool | None, typer.Option("--realtime", help="ask to run before ordinary processes (SCHED_FIFO)")
+    ] = None,
     out: Out = None,
     port: Annotated[int | None, typer.Option(help="port of the Prometheus endpoint")] = None,
     linger: Annotated[float | None, typer.Option(help="seconds for which it stays up after the end")] = None,
@@ -123,6 +126,7 @@ def run(
         "workload.ramp_s": ramp,
         "workload.warmup_s": warmup,
         "workload.stop_when_broken": stop_when_broken,
+        "engine.realtime": realtime,
         "seed.value": seed,
         "metrics.port": port,
         "metrics.linger_s": linger,

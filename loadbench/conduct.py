@@ -77,16 +77,18 @@ async def perform(prepared: Prepared, folder: Path, view: View) -> Result:
             view.note(f"metrics  {address}")
         await engine.start(start)
         interrupts = stack.enter_context(_interrupts(engine, writer, view))
-        reason, why = await _watch(prepared, engine, judge, exporter, writer, view)
-        reason, why = ("interrupted", "") if interrupts() else (reason, why)
+        done = await _watch(prepared, engine, judge, exporter, writer, view)
+        if interrupts():
+            done.reason, done.why = "interrupted", ""
         exporter.state(judge.verdict(), judge.slo())
         writer.snapshot(exporter.text())
-        writer.close(Done(ended_ns=time.monotonic_ns(), reason=reason, why=why))
+        done.ended_ns = time.monotonic_ns()
+        writer.close(done)
         derived = derive(folder)
         view.close()
-        code = 2 if derived.unwritten else _exit_code(derived.summary, reason)
+        code = 2 if derived.unwritten else _exit_code(derived.summary, done.reason)
         result = Result(folder, code, derived.summary, derived.scores, derived.unwritten)
-        if metrics.enabled and metrics.linger_s and reason != "interrupted":
+        if metrics.enabled and metrics.linger_s and done.reason != "interrupted":
             await asyncio.sleep(metrics.linger_s)
     return result
 
@@ -113,35 +115,45 @@ async def _with_canary(prepared: Prepared, stack: contextlib.AsyncExitStack, vie
 
 async def _watch(
     prepared: Prepared, engine: host.EngineProcess, judge: Judge, exporter: Exporter, writer: Writer, view: View
-) -> tuple[str, str]:
-    """All events to all who want them; the reason of the end, and a sentence where there is more to say."""
-    reason, hopeless = "engine lost", ""
+) -> Done:
+    """All events to all who want them; how it ended."""
+    done, hopeless = Done(ended_ns=time.monotonic_ns(), reason="engine lost"), ""
     async for event in engine.events():
         writer.take(event)
         exporter.take(event)
-        if isinstance(event, Started):
+        if isinstance(event, Started | SessionRecord | Tick):
             judge.add(event)
+        if isinstance(event, Started):
             for clip in event.clips:
                 writer.clip(prepared.facts[clip])
         elif isinstance(event, SessionRecord):
-            judge.add(event)
             _observe(event, exporter)
         elif isinstance(event, Tick):
-            judge.add(event)
             exporter.state(judge.verdict(), judge.slo())
             view.take(event, judge.figures())
             if prepared.plan.workload.stop_when_broken and not hopeless:
                 hopeless = await _stopped(prepared, engine, judge, view)
-        elif isinstance(event, pipe.Ready):
-            prepared.close()  # the engine has mapped the wire files: nameless, they go when it goes, however it goes
-        elif isinstance(event, pipe.Finished):
-            reason = event.reason
-            if event.error:
-                view.note(f"engine   {event.error}")
+        elif isinstance(event, pipe.Ready | pipe.Finished):
+            _note(event, done, prepared, view)
         if writer.error is not None:
             await engine.send(pipe.Stop(drain_s=0.0))
             raise writer.error
-    return ("broken", hopeless) if hopeless and reason == "time_up" else (reason, "")
+    if hopeless and done.reason == "time_up":
+        done.reason, done.why = "broken", hopeless
+    return done
+
+
+def _note(event: pipe.Ready | pipe.Finished, done: Done, prepared: Prepared, view: View) -> None:
+    """What the engine says of itself, first and last."""
+    if isinstance(event, pipe.Ready):
+        prepared.close()  # the engine has mapped the wire files: nameless, they go when it goes, however it goes
+        done.engine = event.facts
+        if "realtime" in event.facts:
+            view.note(f"realtime {event.facts['realtime']}")
+    else:
+        done.reason = event.reason
+        if event.error:
+            view.note(f"engine   {event.error}")
 
 
 async def _stopped(prepared: Prepared, engine: host.EngineProcess, judge: Judge, view: View) -> str:

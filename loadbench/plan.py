@@ -281,6 +281,12 @@ class MetricsSection(Section):
     linger_s: float = Field(0.0, ge=0, le=LONGEST_S)
 
 
+class EngineSection(Section):
+    """How the engine's process runs."""
+
+    realtime: bool = Field(False, description="ask the system to run it before all ordinary processes (SCHED_FIFO)")
+
+
 class SeedSection(Section):
     """Everything random comes from this."""
 
@@ -322,6 +328,7 @@ class Plan(Section):
     limits: LimitsSection = LimitsSection()
     slo: dict[str, Any] = Field({}, description="by metric; of one stage alone: [slo.stages.NAME]")
     metrics: MetricsSection = MetricsSection()
+    engine: EngineSection = EngineSection()
     seed: SeedSection = SeedSection()
     verdict: VerdictSection = VerdictSection()
     record: RecordSection = RecordSection()

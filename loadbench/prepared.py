@@ -202,6 +202,7 @@ def _start(plan: Plan, profile: Profile, entries: list[pipe.ClipEntry], values: 
         media_start=plan.media_start,
         late=plan.media.late or profile.media.late,
         mask=plan.target.mask,
+        realtime=plan.engine.realtime,
         limits=limits | {"message_bytes": plan.limits.message_mib * 1024 * 1024},
         thresholds=plan.thresholds,
         budget_media_s=budget * 60 if budget else None,

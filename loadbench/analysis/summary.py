@@ -213,6 +213,7 @@ def _run(bundle: Bundle, facts: _Facts) -> dict[str, Any]:
         "duration_s": (ended_ns - begun_ns) / 1e9,
         "reason": done.reason if done else None,
         "why": done.why if done else "",
+        "engine": done.engine if done else None,
         "url": _part(header.plan, "target").get("url"),
         "profile": header.profile.get("name"),
         "profile_checked": header.profile.get("checked"),

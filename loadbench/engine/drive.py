@@ -330,7 +330,7 @@ class Driver:
         )
 
     def _finish(self, record: SessionRecord) -> None:
-        self._ended = True
+        self._ended, self._answered = True, None  # who hears of the end needs no other word
         self._reminder.close()
         if not self._lost:
             self._drop()

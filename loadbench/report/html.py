@@ -58,7 +58,7 @@ def render(
         channels=_channels(scores, rows),
         stages=sorted(summary["stages"].items(), key=lambda item: float(item[1]["from_s"])),
         sessions=list(_sessions(bundle, spoken)),
-        facts=_facts(bundle.header),
+        facts=_facts(bundle.header, summary["run"]["engine"]),
         plan=_lines(json.dumps(bundle.header.plan, indent=2, ensure_ascii=False, sort_keys=True)),
     )
 
@@ -218,9 +218,14 @@ def _updates(channel: Channel, zero: int) -> Iterator[Mark]:
         settled = update.settled
 
 
-def _facts(header: RunHeader) -> dict[str, dict[str, str]]:
+def _facts(header: RunHeader, engine: dict[str, Any] | None) -> dict[str, dict[str, str]]:
     """What a reader needs to repeat the run, flat."""
-    groups = {"effective": header.effective, "versions": header.versions, "machine": header.machine}
+    groups = {
+        "effective": header.effective,
+        "versions": header.versions,
+        "machine": header.machine,
+        "engine": engine or {},
+    }
     found = {name: dict(_flat(group)) for name, group in groups.items()}
     return found | {"corpus": dict(_flat(header.corpus)), "seed": {"seed": str(header.seed)}}
 

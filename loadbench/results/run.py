@@ -40,10 +40,12 @@ class RunHeader(msgspec.Struct, kw_only=True):
 class Done(msgspec.Struct, kw_only=True):
     """Written last: its absence marks a bundle incomplete. `heads` maps a raw file to its last seal.
 
-    `why` is a sentence for people, where the reason alone does not say it.
+    `why` is a sentence for people, where the reason alone does not say it. `engine` is what its process said of itself:
+    its loop, its alarm, its file handles, and the scheduling that it was given.
     """
 
     ended_ns: int
     reason: str
     why: str = ""
+    engine: dict[str, Any] = {}
     heads: dict[str, str] = {}
