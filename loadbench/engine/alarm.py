@@ -68,7 +68,11 @@ class _Timer(ctypes.Structure):
 
 
 class TimerFd:
-    """An alarm of the kernel's, exact to some hundredths of a millisecond. Raises OSError where there is none."""
+    """An alarm of the kernel's, exact to some hundredths of a millisecond. Raises OSError where there is none.
+
+    Behind what it was asked for it goes on by itself, each millisecond: a wheel that is busy asks for just that, and to
+    set it anew would cost more than to hear it.
+    """
 
     def __init__(self, ring: Callable[[], None]) -> None:
         libc = ctypes.CDLL(None, use_errno=True)
@@ -78,17 +82,20 @@ class TimerFd:
         self._fd: int = libc.timerfd_create(time.CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
         if self._fd < 0:
             raise OSError(ctypes.get_errno(), "timerfd_create")
-        self._timer = _Timer()
+        self._timer = _Timer(_Timespec(0, MS), _Timespec(0, 0))
         self._reference = ctypes.byref(self._timer)
+        self._next_ns: int | None = None  # when it rings next, without being asked
+        self._asked = False
         self._ring = ring
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._fd, self._rung)
 
     def at(self, at_ns: int) -> None:
         """See `Alarm.at`."""
-        value = self._timer.value
-        value.s, value.ns = divmod(max(1, at_ns), 1_000_000_000)  # 0 would switch it off
-        self._settime(self._fd, _TFD_TIMER_ABSTIME, self._reference, None)
+        self._asked = True
+        if at_ns != self._next_ns:
+            self._set(max(1, at_ns))  # 0 would switch it off
+            self._next_ns = at_ns
 
     def close(self) -> None:
         """See `Alarm.close`."""
@@ -97,10 +104,23 @@ class TimerFd:
             os.close(self._fd)
             self._fd = -1
 
+    def _set(self, at_ns: int) -> None:
+        value = self._timer.value
+        value.s, value.ns = divmod(at_ns, 1_000_000_000)
+        self._settime(self._fd, _TFD_TIMER_ABSTIME, self._reference, None)
+
     def _rung(self) -> None:
-        with contextlib.suppress(BlockingIOError):  # set anew between the kernel's word and this call
-            os.read(self._fd, 8)
+        try:
+            times = int.from_bytes(os.read(self._fd, 8), sys.byteorder)
+        except BlockingIOError:  # set anew between the kernel's word and this call
+            times = 0
+        if self._next_ns is not None:
+            self._next_ns += times * MS
+        self._asked = False
         self._ring()
+        if not self._asked and self._fd >= 0:
+            self._set(0)
+            self._next_ns = None
 
 
 def kernel_alarm(ring: Callable[[], None]) -> Alarm:

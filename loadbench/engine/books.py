@@ -72,7 +72,7 @@ class Books:
             lateness=done.lateness,
             lateness_sum_ns=done.lateness_sum_ns,
             blocked_ns=done.blocked_ns,
-            start_lateness=fold(start_late_ns)[0],
+            start_lateness=fold(start_late_ns),
             loop_gap_ns=gap_ns,
             gaps=gaps,
             gc_ns=gc_ns,

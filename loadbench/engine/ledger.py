@@ -4,11 +4,11 @@ A loop over all sessions once a second would stand in the way of their chunks.
 """
 
 from array import array
-from collections import Counter
 from collections.abc import Hashable
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from loadbench.results.tick import LATENESS_EDGES_NS
 from loadbench.session.machine import MESSAGE_KINDS
@@ -35,18 +35,18 @@ class Ledger:
         self.late_ns: array[int] = array("q")
         self.note: Final = self.late_ns.append  # streams hold on to it, so the array is always the same
         self.messages = dict.fromkeys(MESSAGE_KINDS, 0)
-        self._lateness: Counter[int] = Counter()
+        self._lateness = np.zeros(len(_EDGES) + 1, dtype=np.int64)
         self._chunks = self._late_sum_ns = self._blocked_ns = 0
         self._told = dict(self.messages)
         self._paused_ns: dict[Hashable, int] = {}
 
     def gather(self) -> None:
         """Sort what has been noted into buckets. To be called some times a second: all at once it takes too long."""
-        lateness, sum_ns = fold(self.late_ns)
-        self._lateness.update(lateness)
-        self._late_sum_ns += sum_ns
-        self._chunks += len(self.late_ns)
+        late_ns = np.array(self.late_ns, dtype=np.int64)  # a copy: an array that is looked at cannot be emptied
         del self.late_ns[:]
+        self._lateness += _counts(late_ns)
+        self._late_sum_ns += int(late_ns.sum())
+        self._chunks += len(late_ns)
 
     def paused(self, who: Hashable, at_ns: int) -> None:
         """Somebody's socket takes no more."""
@@ -65,16 +65,20 @@ class Ledger:
             self.paused(who, at_ns)
         heard, self._told = self._told, dict(self.messages)
         messages = {kind: count - heard[kind] for kind, count in self._told.items() if count > heard[kind]}
-        taken = Taken(self._chunks, dict(self._lateness), self._late_sum_ns, messages, self._blocked_ns)
-        self._lateness = Counter()
+        taken = Taken(self._chunks, _by_bucket(self._lateness), self._late_sum_ns, messages, self._blocked_ns)
+        self._lateness[:] = 0
         self._chunks = self._late_sum_ns = self._blocked_ns = 0
         return taken
 
 
-def fold(values_ns: "array[int]") -> tuple[dict[int, int], int]:
-    """Values as counts by bucket of `LATENESS_EDGES_NS`, and their sum."""
-    if not values_ns:
-        return {}, 0
-    values = np.array(values_ns, dtype=np.int64)  # a copy: an array that is looked at cannot be emptied
-    counts = np.bincount(np.searchsorted(_EDGES, values, side="left"))
-    return {int(bucket): int(counts[bucket]) for bucket in np.flatnonzero(counts)}, int(values.sum())
+def fold(values_ns: "array[int]") -> dict[int, int]:
+    """Values as counts by bucket of `LATENESS_EDGES_NS`."""
+    return _by_bucket(_counts(np.array(values_ns, dtype=np.int64)))
+
+
+def _counts(values_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.bincount(np.searchsorted(_EDGES, values_ns, side="left"), minlength=len(_EDGES) + 1)
+
+
+def _by_bucket(counts: NDArray[np.int64]) -> dict[int, int]:
+    return {int(bucket): int(counts[bucket]) for bucket in np.flatnonzero(counts)}

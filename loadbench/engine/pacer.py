@@ -209,7 +209,7 @@ class Wheel:
 
     def _turn(self) -> None:
         """The hot path: some dozen microseconds a chunk decide how many sessions a core can carry."""
-        heap, slots, clock, now = self._heap, self._slots, self.clock, self.clock()
+        heap, slots, clock, place, now = self._heap, self._slots, self.clock, self._place, self.clock()
         limit = now + BUDGET_NS
         self._turning = True
         try:
@@ -226,7 +226,7 @@ class Wheel:
                         stream.broke(error)
                         continue
                     if not stream.stopped:
-                        self._place(stream)
+                        place(stream)
                     if now >= limit and done < len(bucket):
                         self._put_back(slot, bucket[done:])
                         break

@@ -29,7 +29,7 @@ from loadbench.transports.contract import Clock, Transport
 
 SECOND_NS: Final = 1_000_000_000
 LEAD_NS: Final = 50 * MS  # from the word that it is ready to the first session
-GATHER_NS: Final = 50 * MS  # between two looks at how late chunks were
+GATHER_NS: Final = 100 * MS  # between two looks at how late chunks were
 SETTLE_NS: Final = SECOND_NS  # after the ramp, when the last of its sessions stand
 
 

@@ -41,8 +41,8 @@ class WebSocketLink(SocketLink):
     """One WebSocket. `pings_sent` and `pongs_missed` count our own pings, when they are asked for."""
 
     __slots__ = (
-        *("_address", "_awaited_pongs", "_core", "_head", "_hear", "_is_text", "_owed", "_parts", "_refusal", "_start"),
-        *("_where", "pings_sent", "pongs_missed"),
+        *("_address", "_awaited_pongs", "_core", "_head", "_hear", "_is_text", "_owed", "_parts", "_refusal", "_small"),
+        *("_start", "_where", "pings_sent", "pongs_missed"),
     )
 
     def __init__(self, where: Place, address: Address, listener: Listener, clock: Clock) -> None:
@@ -63,6 +63,7 @@ class WebSocketLink(SocketLink):
         self._is_text = False
         self._hear: Callable[[bytes, int], None] = self._greet
         self._start = b""  # of a frame, too little to tell its length; of the handshake, too little to tell its end
+        self._small = min(125, address.message_bytes)  # RFC 6455 5.2: up to here one byte tells the length
         self._owed = 0  # bytes still to come of a frame that the core has begun to read
         self._awaited_pongs: set[bytes] = set()
 
@@ -132,9 +133,12 @@ class WebSocketLink(SocketLink):
                 self._hear(data[rest:], arrival_ns)
 
     def _frames(self, data: bytes, arrival_ns: int) -> None:
-        """Frames without extensions, in whatever pieces they come."""
+        """Frames without extensions, in whatever pieces they come; most often it is a single small message."""
         if self._start or self._owed:
             self._resume(data, arrival_ns)
+        elif 0 <= (size := len(data) - 2) <= self._small and data[1] == size and data[0] in _WHOLE and not self._parts:
+            self._is_text = data[0] == _WHOLE_TEXT
+            self._message(data[2:], arrival_ns)
         else:
             self._split(data, arrival_ns)
 
