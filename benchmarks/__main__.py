@@ -12,6 +12,7 @@ import argparse
 import os
 import platform
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks import beside, capacity, floor, growth, senders, stamps
@@ -119,28 +120,28 @@ def machine(realtime: bool) -> str:
     return ", ".join(facts)
 
 
-def everything(quick: bool, realtime: bool) -> str:
-    """All tables as one page."""
-    page = [f"# Measured\n\n{HOW}\n\n{machine(realtime)}.\n"]
+def everything(quick: bool, realtime: bool) -> Iterator[str]:
+    """All tables, part by part, as they are measured."""
+    yield f"# Measured\n\n{HOW}\n\n{machine(realtime)}.\n"
     for title, about, full, small in PARTS:
         words = (small if quick else full).split()
         if words:
             print(title, file=sys.stderr)
-            page.append(f"## {title}\n\n{(about or '').strip()}\n\n{one_of(parser().parse_args(words), realtime)}")
-    return "\n".join(page)
+            yield f"## {title}\n\n{(about or '').strip()}\n\n{one_of(parser().parse_args(words), realtime)}"
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print; what was measured before somebody ended it stays."""
     asked = parser().parse_args()
     os.environ["BENCH_PATIENCE"] = str(asked.patience)
     senders.stay_away()
     if asked.what:
         print(one_of(asked, asked.realtime))
         return
-    page = everything(asked.quick, asked.realtime)
-    RESULTS.write_text(page)
-    print(page)
+    with RESULTS.open("w") as file:
+        for part in everything(asked.quick, asked.realtime):
+            for where in (file, sys.stdout):
+                print(part, file=where, flush=True)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,12 @@ RESPONSE_METRICS = (
     "final_from_planned_end",
     "done_from_source_end",
 )
+OTHER_METRICS = {
+    "completed": ("min_share",),
+    "wer": ("max", "channel"),
+    "score": ("min", "channel"),
+    "erasure": ("max", "channel"),
+}
 STAGES = "stages"  # no metric's name
 PERCENTILES = ("p50_s", "p90_s", "p95_s", "p99_s", "max_s")
 
@@ -581,7 +587,7 @@ def _objective_problems(slo: Any) -> list[str]:
             problems.append(f"slo.{metric} must be a table, for instance {{ p95_s = 2.0 }}, not {part!r}")
             continue
         if not allowed:
-            names = [*RESPONSE_METRICS, "completed", "wer"]
+            names = [*RESPONSE_METRICS, *OTHER_METRICS]
             near = difflib.get_close_matches(metric, names, 1)
             problems.append(
                 f"slo.{metric}: no such metric; "
@@ -607,7 +613,7 @@ def _is_number(value: Any) -> bool:
 def _stats(metric: str) -> tuple[str, ...]:
     if metric in RESPONSE_METRICS:
         return (*PERCENTILES, "channel")
-    return {"completed": ("min_share",), "wer": ("max", "channel")}.get(metric, ())
+    return OTHER_METRICS.get(metric, ())
 
 
 def _stat(key: str) -> str:

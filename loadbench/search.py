@@ -35,11 +35,8 @@ from loadbench.watch.terminal import View, encoding
 
 SCHEMA_VERSION: Final = 1
 PER_USER: Final = 3  # measured sessions of each user, at least
-PLAIN: Final[dict[str, Any]] = {
-    "stages": [],
-    "levels": [],
-    "peak": None,
-}  # a level is one stage, whatever the plan makes of its own
+# A level is one stage, whatever the plan makes of its own.
+PLAIN: Final[dict[str, Any]] = {"stages": [], "levels": [], "peak": None}
 MOST: Final = 4  # times the least: as many utterances are spent on a level that stays undecided
 DRAINED: Final = 1.5  # times the unloaded response: the service has worked off what it was left with
 NOISE_S: Final = 0.05  # a response of a few milliseconds is never within 1.5 times of another
@@ -394,7 +391,7 @@ def observed(folder: Path, found: Outline) -> Observed:
     judge = Judge(bundle.header)
     for event in bundle.sessions():
         judge.add(event)
-    asked = any(slo.metric in evidence.QUALITY for slo in found.objectives)
+    asked = any(slo.metric in ("wer", "score") for slo in found.objectives)
     return evidence.observe(judge, found.objectives, found.channel, _words(bundle) if asked else None)
 
 
@@ -421,11 +418,13 @@ def _reference_problems(slo: Slo, ready: Prepared) -> list[str]:
     stage = ready.header.channel_stages.get(channel, "")
     kinds = [(facts, outputs.REFERENCES.get((stage, facts.direction))) for facts in ready.facts.values()]
     count = sum(kind is not None and getattr(facts, kind) is not None for facts, kind in kinds)
+    if slo.metric == "erasure":  # which needs no reference
+        count = len(ready.facts)
     if count >= evidence.LEAST_CLIPS:
         return []
     return [
-        f"slo.{slo.metric}: {count} clips have a reference for channel {channel}, and {evidence.LEAST_CLIPS} are the"
-        " least from which anything can be said of others"
+        f"slo.{slo.metric}: {count} clips can say something of it on channel {channel}, and {evidence.LEAST_CLIPS} are"
+        " the least from which anything can be said of others"
     ]
 
 

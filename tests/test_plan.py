@@ -128,6 +128,8 @@ def test_a_stage_has_objectives_of_its_own() -> None:
         ("slo.final_from_source_en", {"p95_s": 1}, "did you mean final_from_source_end?"),
         ("slo.final_from_source_end", {"p96_s": 1}, "must be one of p50_s, p90_s, p95_s"),
         ("slo.completed", {"min_share": 99}, "99 % is 0.99"),
+        ("slo.erasure", {"p95_s": 1}, "must be one of max, channel"),
+        ("slo.score", {"max": 60}, "must be one of min, channel"),
         ("metrics.port", 70000, "metrics.port must be at most 65535"),
     ],
 )

@@ -19,7 +19,7 @@ from loadbench.analysis.quantile import STATS
 from loadbench.results.slo import Slo
 
 State = Literal["passed", "failed", "undecided"]
-QUALITY: Final = ("wer", "score")
+QUALITY: Final = ("wer", "score", "erasure")  # rates over all words, whose sample is clips
 RESAMPLES: Final = 2000
 LEAST_CLIPS: Final = 2  # one clip says nothing of any other
 ENOUGH: Final = 3  # outputs of each clip; beyond them the doubt that is left lies between the clips
@@ -34,7 +34,10 @@ class Counts(NamedTuple):
 
 
 class Spoken(NamedTuple):
-    """One output: its clip, its errors (S + D + I) and the length of its reference, in units."""
+    """One output: its clip, its errors (S + D + I) and the length of its reference, in units.
+
+    For its erasure: the words that were taken back, and those that stood in the end.
+    """
 
     clip: str
     errors: int
@@ -46,11 +49,12 @@ Points = Callable[[str, float], float]  # kind of clips, rate -> points, which n
 
 
 class Observed(NamedTuple):
-    """What runs at one level have shown. Adds up; `utterances` are the measured ones."""
+    """What runs at one level have shown. Adds up; `utterances` are the measured ones, `drafts` are as `words`."""
 
     utterances: int
     counts: Mapping[Slo, Counts]
     words: Mapping[str, Mapping[str, Sequence[Spoken]]] = {}
+    drafts: Mapping[str, Mapping[str, Sequence[Spoken]]] = {}
 
     def __add__(self, other: object) -> "Observed":
         """Both together: a level that was run twice is one level with more utterances."""
@@ -60,14 +64,18 @@ class Observed(NamedTuple):
             slo: Counts(*map(sum, zip(self.counts.get(slo, Counts()), other.counts.get(slo, Counts()), strict=True)))
             for slo in {**self.counts, **other.counts}
         }
-        words = {
-            channel: {
-                kind: [*self.words.get(channel, {}).get(kind, ()), *other.words.get(channel, {}).get(kind, ())]
-                for kind in {**self.words.get(channel, {}), **other.words.get(channel, {})}
-            }
-            for channel in {**self.words, **other.words}
+        words, drafts = _together(self.words, other.words), _together(self.drafts, other.drafts)
+        return Observed(self.utterances + other.utterances, counts, words, drafts)
+
+
+def _together(one: Words, other: Words) -> Words:
+    return {
+        channel: {
+            kind: [*one.get(channel, {}).get(kind, ()), *other.get(channel, {}).get(kind, ())]
+            for kind in {**one.get(channel, {}), **other.get(channel, {})}
         }
-        return Observed(self.utterances + other.utterances, counts, words)
+        for channel in {**one, **other}
+    }
 
 
 class Finding(msgspec.Struct, kw_only=True, frozen=True):
@@ -126,10 +134,16 @@ def counted(judge: Judge, slo: Slo, channel: str) -> Counts:
     return Counts(*judge.responses(slo.stage).of(slo.channel or channel, slo.metric).over(slo.limit * 1e9))
 
 
-def observe(judge: Judge, objectives: Iterable[Slo], channel: str, words: Words | None = None) -> Observed:
+def observe(judge: Judge, objectives: Sequence[Slo], channel: str, words: Words | None = None) -> Observed:
     """All that a run says about the objectives; `channel` is the headline."""
     counts = {slo: counted(judge, slo, channel) for slo in objectives if slo.metric not in QUALITY}
-    return Observed(judge.responses().utterances, counts, words or {})
+    steady = [slo for slo in objectives if slo.metric == "erasure"]
+    drafts = {
+        name: {"text": [Spoken(*item) for item in judge.drafts(name)]}
+        for name in {slo.channel or channel for slo in steady}
+        if judge.drafts(name)
+    }
+    return Observed(judge.responses().utterances, counts, words or {}, drafts)
 
 
 def weigh(
@@ -137,7 +151,9 @@ def weigh(
 ) -> Evidence:
     """The evidence for and against each objective. The same for the same observations and seed."""
     findings = [
-        _spoken(slo, seen.words.get(slo.channel or channel, {}), points, seed)
+        _spoken(
+            slo, (seen.drafts if slo.metric == "erasure" else seen.words).get(slo.channel or channel, {}), points, seed
+        )
         if slo.metric in QUALITY
         else _share(slo, seen.counts.get(slo, Counts()))
         for slo in objectives

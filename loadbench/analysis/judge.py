@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from loadbench.analysis.health import Health
 from loadbench.analysis.population import Responses
+from loadbench.analysis.stability import Draft, draft, erasure
 from loadbench.results.outcome import OUTCOMES, ending
 from loadbench.results.record import SessionRecord, Started
 from loadbench.results.run import RunHeader
@@ -90,6 +91,7 @@ class Judge:
         self._health = Health(header.thresholds)
         self._tallies: dict[str | None, Tally] = {None: Tally()}  # measured; None: all stages together
         self._responses: dict[str | None, Responses] = {None: Responses(self._channels)}
+        self._drafts: dict[str | None, dict[str, list[Draft]]] = {}
         self.windows: dict[str, Tally] = {}
 
     def add(self, event: Started | SessionRecord | Tick) -> None:
@@ -128,6 +130,10 @@ class Judge:
         """Where the measured sessions went, of one stage or of all."""
         return self._tallies.get(stage) or Tally()
 
+    def drafts(self, channel: str, stage: str | None = None) -> list[Draft]:
+        """How the texts of the measured sessions came to stand, on a channel, of one stage or of all."""
+        return self._drafts.get(stage, {}).get(channel, [])
+
     @property
     def stages(self) -> list[str]:
         """The stages that had measured sessions, in order of appearance."""
@@ -160,11 +166,25 @@ class Judge:
         responses = self._responses.setdefault(stage, Responses(self._channels))
         if isinstance(event, SessionRecord):
             responses.add(event)
+            self._read(stage, event)
+
+    def _read(self, stage: str | None, record: SessionRecord) -> None:
+        """What was drafted on each channel of the utterances that finished."""
+        channels = self._drafts.setdefault(stage, {})
+        for utterance in record.utterances:
+            if ending(utterance.outcome or record.outcome) == "finished":
+                for name, channel in utterance.channels.items():
+                    channels.setdefault(name, []).append(draft(utterance.clip, channel))
 
     def _judge(self, slo: Slo, quality: Quality) -> SloResult:
         channel = slo.channel or self._header.headline_channel
         if slo.metric == "completed":
             return self._share(slo)
+        if slo.metric == "erasure":
+            found_share = erasure(self.drafts(channel, slo.stage))
+            return _compared(
+                slo, found_share, "" if found_share is not None else f"{NO_DATA}: no text stood in the end"
+            )
         if slo.metric in ("wer", "score"):
             value = quality.get(slo.metric, {}).get(channel)
             return _compared(slo, value, "" if value is not None else f"{NO_DATA}: channel {channel} has no score")

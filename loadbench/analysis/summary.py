@@ -14,6 +14,7 @@ from loadbench.analysis.judge import Judge, Quality
 from loadbench.analysis.population import Population, Responses
 from loadbench.analysis.quantile import STATS, Durations, quantiles
 from loadbench.analysis.response import METRICS, connecting, readying
+from loadbench.analysis.stability import erasure
 from loadbench.results.bundle import Bundle, BundleError
 from loadbench.results.outcome import ending
 from loadbench.results.record import Message, SessionRecord, Started, Utterance
@@ -26,7 +27,7 @@ CLUMP_NS: Final = 2_000_000  # messages closer than this came in one piece: some
 SHORT: Final = ("p50", "p95")
 CANARY_STATS: Final = ("p50", "p95", "p99", "max")
 SURVIVORS: Final = 2.0  # times the finished p95, at which the started p95 tells a different story
-OTHER_STATS: Final = {"completed": ("min_share",), "wer": ("max",), "score": ("min", "max")}
+OTHER_STATS: Final = {"completed": ("min_share",), "wer": ("max",), "score": ("min", "max"), "erasure": ("max",)}
 EXAMPLES: Final = 3  # distinct causes kept for each outcome
 ANNOTATED: Final = ("onset", "activity end")
 
@@ -58,6 +59,7 @@ def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
         "survivor_warning": _survivors(totals, measured.of(header.headline_channel, header.headline_metric)),
         "response": _responses(measured, tuple(STATS)),
         "premature": measured.premature,
+        "erasure": {channel: erasure(judge.drafts(channel)) for channel in measured.channels},
         "utterances": measured.utterances,
         "connection": {name: spans.summary() for name, spans in facts.connection.items()},
         "lateness": _lateness(verdict, facts),

@@ -9,8 +9,8 @@ State = Literal["VALID", "DEGRADED", "INVALID"]
 
 
 class Slo(msgspec.Struct, kw_only=True, frozen=True):
-    """One objective. `metric` is a response time, `completed`, `wer` or `score`; `stat` is p50, p90, p95, p99, max,
-    min_share, or max (the largest allowed value of a rate) ; `limit` in seconds or as a share.
+    """One objective. `metric` is a response time, `completed`, `wer`, `score` or `erasure`; `stat` is p50, p90, p95,
+    p99, max, min_share, min, or max (the largest allowed value of a rate); `limit` in seconds, points or as a share.
     """
 
     metric: str

@@ -16,7 +16,7 @@ from loadbench.analysis.evidence import (
     weigh,
 )
 from loadbench.analysis.judge import Judge
-from loadbench.results.record import SessionRecord
+from loadbench.results.record import Channel, SessionRecord, Update
 from loadbench.results.slo import Slo
 from tests.analysis import records
 
@@ -27,6 +27,7 @@ DONE = Slo(metric="completed", stat="min_share", limit=0.99)
 ALL = Slo(metric="completed", stat="min_share", limit=1.0)
 WER = Slo(metric="wer", stat="max", limit=0.2)
 SCORE = Slo(metric="score", stat="min", limit=60.0)
+ERASURE = Slo(metric="erasure", stat="max", limit=0.2)
 
 
 def judged(*found: SessionRecord, slo: Slo = P95) -> Judge:
@@ -41,7 +42,7 @@ def found(slo: Slo, misses: int, n: int) -> Evidence:
 
 
 @pytest.mark.parametrize(
-    ("slo", "least"), [(P95, 59), (P99, 299), (DONE, 299), (MAX, 1), (ALL, 1), (WER, 1), (SCORE, 1)]
+    ("slo", "least"), [(P95, 59), (P99, 299), (DONE, 299), (MAX, 1), (ALL, 1), (WER, 1), (SCORE, 1), (ERASURE, 1)]
 )
 def test_least_utterances(slo: Slo, least: int) -> None:
     assert least_utterances(slo) == least
@@ -207,3 +208,26 @@ def test_the_same_words_and_seed_give_the_same_interval() -> None:
     outputs = spoken([0.05 * number for number in range(17)])
     assert resampled(outputs, seed=3) == resampled(list(reversed(outputs)), seed=3)
     assert resampled(outputs, seed=3) != resampled(outputs, seed=4)
+
+
+@pytest.mark.parametrize(
+    ("erased", "state"),
+    [
+        ([0, 0, 0, 0], "passed"),
+        ([9, 9, 8, 9], "failed"),
+        ([0, 0, 0, 8], "undecided"),  # one clip in four makes the service take back, and there may be more of its kind
+    ],
+)
+def test_how_much_is_taken_back_is_bounded_over_clips(erased: list[int], state: str) -> None:
+    drafts = {"transcript": {"text": [Spoken(f"c{at}", count, 10) for at, count in enumerate(erased)]}}
+    seen = Observed(4, {}, {}, drafts)
+    assert weigh(seen, [ERASURE], "transcript").state == state
+    assert weigh(seen + seen, [ERASURE], "transcript").utterances == 8
+    assert len((seen + seen).drafts["transcript"]["text"]) == 8
+
+
+def test_the_drafts_of_a_run_are_observed_where_an_objective_asks_for_them() -> None:
+    text = {"transcript": Channel(updates=[Update(1, 0, "red bot", 0), Update(2, 5, "oat", 8)])}
+    judge = judged(records.record("s", "ok", records.utterance(channels=text, outcome="ok")), slo=ERASURE)
+    assert observe(judge, [ERASURE], "transcript").drafts == {"transcript": {"text": [Spoken("a", 1, 2)]}}
+    assert observe(judge, [P95], "transcript").drafts == {}
