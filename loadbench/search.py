@@ -418,13 +418,14 @@ def _reference_problems(slo: Slo, ready: Prepared) -> list[str]:
     stage = ready.header.channel_stages.get(channel, "")
     kinds = [(facts, outputs.REFERENCES.get((stage, facts.direction))) for facts in ready.facts.values()]
     count = sum(kind is not None and getattr(facts, kind) is not None for facts, kind in kinds)
-    if slo.metric == "erasure":  # which needs no reference
-        count = len(ready.facts)
+    have = f"clips have a reference for channel {channel}"
+    if slo.metric == "erasure":  # which needs none
+        count, have = len(ready.facts), "clips are in the corpus"
     if count >= evidence.LEAST_CLIPS:
         return []
     return [
-        f"slo.{slo.metric}: {count} clips can say something of it on channel {channel}, and {evidence.LEAST_CLIPS} are"
-        " the least from which anything can be said of others"
+        f"slo.{slo.metric}: {count} {have}, and {evidence.LEAST_CLIPS} are the least from which anything can be said of"
+        " others"
     ]
 
 

@@ -266,6 +266,8 @@ def test_what_cannot_be_searched_is_said_at_once_and_nobody_is_contacted(
 def test_words_of_a_single_clip_are_no_ground_for_a_search(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(PlanError, match=r"slo\.wer: 1 clips have a reference for channel transcript"):
         run(monkeypatch, tmp_path, Service(), slo__wer__max=0.4, corpus__limit=1)
+    with pytest.raises(PlanError, match=r"slo\.erasure: 1 clips are in the corpus, and 2 are the least"):
+        run(monkeypatch, tmp_path, Service(), slo__erasure__max=0.4, corpus__limit=1)
 
 
 def test_a_folder_that_holds_a_search_is_not_written_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
