@@ -106,6 +106,8 @@ class Judge:
         if event.window == "measure":
             for stage in (None, event.stage):
                 self._measure(stage, event)
+            if isinstance(event, SessionRecord):
+                self._read(event)
 
     def totals(self) -> dict[str, Any]:
         """Sessions of all windows, by class and outcome; `reached` are those whose target answered at all."""
@@ -166,15 +168,15 @@ class Judge:
         responses = self._responses.setdefault(stage, Responses(self._channels))
         if isinstance(event, SessionRecord):
             responses.add(event)
-            self._read(stage, event)
 
-    def _read(self, stage: str | None, record: SessionRecord) -> None:
-        """What was drafted on each channel of the utterances that finished."""
-        channels = self._drafts.setdefault(stage, {})
+    def _read(self, record: SessionRecord) -> None:
+        """What was drafted on each channel of the utterances that finished; read once, for its stage and for all."""
         for utterance in record.utterances:
             if ending(utterance.outcome or record.outcome) == "finished":
                 for name, channel in utterance.channels.items():
-                    channels.setdefault(name, []).append(draft(utterance.clip, channel))
+                    found = draft(utterance.clip, channel)
+                    for stage in (None, record.stage):
+                        self._drafts.setdefault(stage, {}).setdefault(name, []).append(found)
 
     def _judge(self, slo: Slo, quality: Quality) -> SloResult:
         channel = slo.channel or self._header.headline_channel

@@ -14,6 +14,8 @@ import sys
 from collections.abc import AsyncIterator
 from typing import Final
 
+from loadbench.engine.child import new_loop
+from loadbench.engine.health import raise_file_limit
 from loadbench.simulator import serve
 from loadbench.simulator.options import Options
 
@@ -109,21 +111,9 @@ def main() -> None:
     """See the module."""
     for number in (signal.SIGINT, signal.SIGHUP):  # meant for the parent, whose end is ours
         signal.signal(number, signal.SIG_IGN)
-    with contextlib.suppress(OSError, ImportError):
-        import resource
-
-        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    with asyncio.Runner(loop_factory=_new_loop) as runner:
+    raise_file_limit()
+    with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(_serve(sys.argv[1]))
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
 
 
 if __name__ == "__main__":
