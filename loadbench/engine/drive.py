@@ -11,7 +11,7 @@ from typing import Final, Literal, cast
 
 from loadbench.engine.address import MissingFieldError
 from loadbench.engine.alarm import Reminder
-from loadbench.engine.pacer import ChunkLog, Stream, Tally, media_zero
+from loadbench.engine.pacer import ChunkLog, Stream, media_zero
 from loadbench.engine.reel import Reel
 from loadbench.engine.rig import Rig, Role
 from loadbench.engine.workload import phase_ms
@@ -110,7 +110,8 @@ class Driver:
         self._bytes_received += len(data) if ascii_or_bytes else len(cast(str, data).encode())
         if self.role.log_messages:
             self._rig.emit(_message(self.role.id, data, arrival_ns, self._rig.masks))
-        self._tell(self._talk.received, data, arrival_ns)
+        if not self._ended and self._talk.received(data, arrival_ns):
+            self._follow()
 
     def paused(self, at_ns: int) -> None:
         """See `Listener`."""
@@ -162,8 +163,16 @@ class Driver:
             return
         try:
             tell(*what)
-            self._act()
         except Exception as error:  # ours: recorded as the outcome of this session
+            self._break(error)
+        else:
+            self._follow()
+
+    def _follow(self) -> None:
+        """Do what the conversation has asked for."""
+        try:
+            self._act()
+        except Exception as error:  # ours, as above
             self._break(error)
 
     def _act(self) -> None:
@@ -242,7 +251,7 @@ class Driver:
             ended=partial(self._media_ended, index),
             broke=self._break,
             drop_late=rig.start.late == "drop_late" and rig.profile.media.kind == "frames",
-            log=ChunkLog() if self.role.log_chunks else Tally(),
+            log=ChunkLog() if self.role.log_chunks else None,
         )
         self._streams[index] = stream
         rig.wheel.add(stream, rig.ledger)
@@ -341,7 +350,7 @@ class Driver:
             self._rig.emit(record)
             for index, stream in self._streams.items():
                 stream.stop()
-                if isinstance(stream.log, ChunkLog):
+                if stream.log is not None:
                     self._rig.emit(_chunk_times(self.role.id, index, stream, stream.log))
         finally:
             self._link = None
@@ -357,13 +366,14 @@ class Driver:
                 utterance.chunks_sent, utterance.chunks_dropped = stream.sent, len(stream.dropped)
                 utterance.media_bytes = stream.volume(self.role.parts[utterance.index][0].media_sums)
         gap_ns = self._rig.heart.longest_between(self._begun_ns, now_ns)
+        late_ns = [stream.ledger.leave(stream.row) for stream in streams.values()]
         record.lateness = Lateness(
             chunks=sum(stream.sent for stream in streams.values()),
-            sum_ns=sum(stream.log.late_sum_ns for stream in streams.values()),
-            max_ns=max((stream.log.late_max_ns for stream in streams.values()), default=0),
+            sum_ns=sum(sum_ns for sum_ns, _ in late_ns),
+            max_ns=max((max_ns for _, max_ns in late_ns), default=0),
             start_ns=max(0, self._begun_ns - record.planned_ns),
             blocked_ns=self._blocked_ns,
-            unsent_max_bytes=max([self._unsent_max, *(stream.log.unsent_max for stream in streams.values())]),
+            unsent_max_bytes=max([self._unsent_max, *(stream.unsent_max for stream in streams.values())]),
             gap_max_ns=gap_ns,
         )
         record.tainted = gap_ns > self._rig.start.thresholds.taint_gap_ms * 1e6

@@ -29,21 +29,48 @@ class Taken(NamedTuple):
 
 
 class Ledger:
-    """`note` takes how late a chunk was; `messages` counts all that was ever heard, by kind."""
+    """How late chunks were, also by stream, each of which has a row; `messages` counts all that was ever heard."""
 
     def __init__(self) -> None:
-        self.late_ns: array[int] = array("q")
-        self.note: Final = self.late_ns.append  # streams hold on to it, so the array is always the same
         self.messages = dict.fromkeys(MESSAGE_KINDS, 0)
+        self.late_ns: array[int] = array("q")
+        self._rows: array[int] = array("q")
+        self._sums_ns = np.zeros(0, dtype=np.int64)
+        self._worst_ns = np.zeros(0, dtype=np.int64)
+        self._free: list[int] = []
         self._lateness = np.zeros(len(_EDGES) + 1, dtype=np.int64)
         self._chunks = self._late_sum_ns = self._blocked_ns = 0
         self._told = dict(self.messages)
         self._paused_ns: dict[Hashable, int] = {}
 
+    def enrol(self) -> int:
+        """A row for a stream."""
+        if not self._free:
+            rows = len(self._sums_ns)
+            self._free = list(range(rows, 2 * rows + 16))
+            more = np.zeros(len(self._free), dtype=np.int64)
+            self._sums_ns, self._worst_ns = (np.concatenate((old, more)) for old in (self._sums_ns, self._worst_ns))
+        row = self._free.pop()
+        self._sums_ns[row] = self._worst_ns[row] = 0
+        return row
+
+    def leave(self, row: int) -> tuple[int, int]:
+        """How late the chunks of a stream were, all together and at worst. The row is free again."""
+        self.gather()
+        self._free.append(row)
+        return int(self._sums_ns[row]), int(self._worst_ns[row])
+
+    def note(self, rows: list[int], late_ns: list[int]) -> None:
+        """Of some chunks, whose each was and how late."""
+        self._rows.extend(rows)
+        self.late_ns.extend(late_ns)
+
     def gather(self) -> None:
-        """Sort what has been noted into buckets. To be called some times a second: all at once it takes too long."""
-        late_ns = np.array(self.late_ns, dtype=np.int64)  # a copy: an array that is looked at cannot be emptied
-        del self.late_ns[:]
+        """Sort what has been noted. To be called some times a second: all at once it takes too long."""
+        late_ns, rows = (np.array(noted, dtype=np.int64) for noted in (self.late_ns, self._rows))
+        del self.late_ns[:], self._rows[:]
+        np.add.at(self._sums_ns, rows, late_ns)
+        np.maximum.at(self._worst_ns, rows, late_ns)
         self._lateness += _counts(late_ns)
         self._late_sum_ns += int(late_ns.sum())
         self._chunks += len(late_ns)

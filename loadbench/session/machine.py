@@ -202,16 +202,20 @@ class Conversation:
             self._books.connection.status = status
         self._hearing.content_type(content_type)
 
-    def received(self, data: str | bytes, arrival_ns: int) -> None:
-        """A message, or a part of a response's body, arrived."""
+    def received(self, data: str | bytes, arrival_ns: int) -> bool:
+        """A message, or a part of a response's body, arrived. False where the driver need not look what follows.
+
+        While media goes out a message asks for nothing, and can only put a deadline off.
+        """
         try:
             if self._listening:
                 for heard in self._hearing.listen(data, self._at(arrival_ns)):
                     self._heard(heard)
                     if not self._listening:
-                        return
+                        break
         except Exception as error:  # as `_never_raises`, without its cost for each message
             self._break(error)
+        return self._phase != "media" or self._quiet_ns is not None
 
     @_never_raises
     def lost(self, cause: Cause) -> None:

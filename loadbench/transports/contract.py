@@ -76,7 +76,18 @@ class Listener(Protocol):
 
 
 class Link(Protocol):
-    """One connection. `write`, `shut` and `abort` never wait and never raise, also after the end."""
+    """One connection. All but `straight` never wait and never raise, also after the end.
+
+    `straight(wire)` gives a complete wire message to the system at once and says how many bytes it took, like a
+    socket's `send`, and like that it may raise OSError; what was not taken is for `rest`, before anything else.
+    """
+
+    @property
+    def straight(self) -> Callable[[Buffer], int]:
+        """See the class. To be asked for anew each time."""
+
+    def rest(self, wire: Buffer, taken: int) -> int:
+        """Go on with a message of which `straight` took so many bytes; tells what `write` tells."""
 
     def write(self, wire: Buffer) -> int:
         """Hand a complete wire message over; how many bytes of earlier ones the system had not taken until then."""
@@ -89,6 +100,11 @@ class Link(Protocol):
 
     def abort(self) -> None:
         """End at once; `lost` follows."""
+
+
+def takes_nothing(_: Buffer) -> int:
+    """The `straight` of a link on which everything has to go another way."""
+    return 0
 
 
 class Encoder(Protocol):

@@ -19,7 +19,7 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from loadbench import __version__
 from loadbench.session.wire import Cause, Opened
-from loadbench.transports.contract import Address, AddressError, Buffer, Clock, Listener, Tls
+from loadbench.transports.contract import Address, AddressError, Buffer, Clock, Listener, Tls, takes_nothing
 
 NEXT_ADDRESS_S = 2.0  # a name's last address may take as long as it likes, those before it only this
 HIGH_WATER = 64 * 1024  # unsent bytes above which a pause is reported
@@ -129,8 +129,8 @@ class SocketLink(asyncio.Protocol):
     """
 
     __slots__ = (
-        *("_loop", "_socket", "_straight", "_timer", "_transport", "_writable"),
-        *("cause", "clock", "listener", "tcp_ns", "tls_ns"),
+        *("_loop", "_socket", "_timer", "_transport", "_writable"),
+        *("cause", "clock", "listener", "straight", "tcp_ns", "tls_ns"),
     )
 
     def __init__(self, listener: Listener, clock: Clock) -> None:
@@ -143,33 +143,29 @@ class SocketLink(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._writable: asyncio.Transport | None = None
         self._socket: socket.socket | None = None
-        self._straight: Callable[[Buffer], int] | None = None  # the socket's `send`, while nothing waits in the loop
+        self.straight: Callable[[Buffer], int] = takes_nothing  # the socket's `send`, while nothing waits in the loop
         self._timer: asyncio.TimerHandle | None = None
 
     # What the engine calls.
 
     def write(self, wire: Buffer) -> int:
         """Hand a complete wire message over, or nothing once the link can take no more; see `Link`."""
-        if self._straight is None:
-            return self._write_through(wire)
         try:
-            sent = self._straight(wire)
+            taken = self.straight(wire)
         except OSError:  # full, or broken: the loop meets the same, and says so where it belongs
-            sent = 0
-        if sent != len(wire):
-            self._straight = None
-            if self._writable is not None:
-                self._writable.write(memoryview(wire)[sent:])
-        return 0
+            taken = 0
+        return 0 if taken == len(wire) else self.rest(wire, taken)
 
-    def _write_through(self, wire: Buffer) -> int:
-        """By way of the loop, while it holds something back."""
+    def rest(self, wire: Buffer, taken: int) -> int:
+        """By way of the loop, from now on until it holds nothing back any more; see `Link`."""
         waiting = self.unsent()
-        if not waiting and self._socket is not None and self._writable is not None:
-            self._straight = self._socket.send
+        if self._writable is None:
+            return waiting
+        if self.straight is takes_nothing and self._socket is not None and not waiting:
+            self.straight = self._socket.send
             return self.write(wire)
-        if self._writable is not None:
-            self._writable.write(wire)
+        self.straight = takes_nothing
+        self._writable.write(memoryview(wire)[taken:])
         return waiting
 
     def unsent(self) -> int:
@@ -254,7 +250,7 @@ class SocketLink(asyncio.Protocol):
 
     def close_mouth(self) -> None:
         """From now on the link takes nothing more."""
-        self._writable = self._straight = None
+        self._writable, self.straight = None, takes_nothing
 
     def _hear_last_words(self) -> None:
         """A service may speak, close and reset at once.

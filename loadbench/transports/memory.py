@@ -32,7 +32,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from loadbench.session.wire import Cause, Kind, Opened
-from loadbench.transports.contract import Address, AddressError, Buffer, Clock, Link, Listener
+from loadbench.transports.contract import Address, AddressError, Buffer, Clock, Link, Listener, takes_nothing
 
 HIGH_WATER = 64 * 1024
 
@@ -130,6 +130,12 @@ class Peer:
             self._soon(lambda: self._listener.resumed(self._clock()))
 
     # What the engine calls.
+
+    straight = staticmethod(takes_nothing)
+
+    def rest(self, wire: Buffer, taken: int) -> int:  # noqa: ARG002 - nothing was taken
+        """All of it."""
+        return self.write(wire)
 
     def write(self, wire: Buffer) -> int:
         """Arrives at once, unless the script has stopped reading."""

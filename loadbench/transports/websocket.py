@@ -22,7 +22,7 @@ from websockets.typing import Subprotocol
 from websockets.uri import WebSocketURI
 
 from loadbench.session.wire import Cause
-from loadbench.transports.contract import Address, Buffer, Clock, Link, Listener
+from loadbench.transports.contract import Address, Buffer, Clock, Link, Listener, takes_nothing
 from loadbench.transports.dial import Place, SocketLink, connect, place
 from loadbench.transports.frames import FrameEncoder
 from loadbench.transports.rejection import BODY_S, RefusalReader
@@ -286,6 +286,7 @@ class WebSocketLink(SocketLink):
         """Write what the core has to say. Its empty string, the wish to half-close, is left to the lingering end."""
         for data in self._core.data_to_send():
             if data and self._transport is not None:
+                self.straight = takes_nothing  # until the loop holds none of it any more
                 self._transport.write(data)
 
     # Our pings.

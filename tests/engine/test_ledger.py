@@ -30,16 +30,29 @@ def test_nothing_folds_to_nothing() -> None:
 
 def test_what_is_taken_is_all_since_it_was_asked_last_whenever_it_was_gathered() -> None:
     ledger = Ledger()
-    for late_ns in (500, 900, 40_000):
-        ledger.note(late_ns)
+    row = ledger.enrol()
+    ledger.note([row] * 3, [500, 900, 40_000])
     ledger.gather()
-    ledger.note(2_000)
+    ledger.note([row], [2_000])
     first = ledger.take(0)
     assert (first.chunks, first.lateness_sum_ns) == (4, 43_400)
     assert first.lateness == fold(array("q", [500, 900, 40_000, 2_000]))
     assert ledger.take(0)[:3] == (0, {}, 0)
-    ledger.note(7)
+    ledger.note([row], [7])
     assert ledger.take(0)[:3] == (1, {0: 1}, 7)
+
+
+def test_a_row_holds_what_is_of_its_stream_and_begins_anew_with_the_next() -> None:
+    ledger = Ledger()
+    rows = [ledger.enrol() for _ in range(100)]
+    assert len(set(rows)) == 100
+    ledger.note([rows[3], rows[70], rows[3]], [500, 2_000, 900])
+    ledger.gather()
+    ledger.note([rows[3]], [600])
+    assert ledger.leave(rows[3]) == (2_000, 900)
+    assert ledger.leave(rows[70]) == (2_000, 2_000)
+    assert ledger.enrol() == rows[70]
+    assert ledger.leave(rows[70]) == (0, 0)
 
 
 def test_messages_are_told_as_differences_of_what_was_ever_heard() -> None:

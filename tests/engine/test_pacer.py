@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadbench.engine.alarm import BUDGET_NS, MS, LoopAlarm
-from loadbench.engine.pacer import ChunkLog, Stream, Tally, Wheel, media_zero
+from loadbench.engine.ledger import Ledger
+from loadbench.engine.pacer import TOGETHER, ChunkLog, Stream, Wheel, media_zero
 
 
 class Hand:
@@ -49,7 +50,14 @@ class Socket:
     held: int = 0
     got: list[tuple[int, bytes]] = field(default_factory=list)
 
-    def write(self, wire: bytes) -> int:
+    def straight(self, wire: bytes) -> int:
+        if self.held:
+            return 0
+        self.rest(wire, 0)
+        return len(wire)
+
+    def rest(self, wire: bytes, taken: int) -> int:
+        assert taken == 0
         self.got.append((self.hand.now_ns, bytes(wire)))
         self.hand.now_ns += self.cost_ns
         return self.held
@@ -149,18 +157,41 @@ def test_the_budget_also_ends_a_turn_in_the_middle_of_a_slot_and_who_waited_goes
     order: list[int] = []
 
     class Noting(Socket):
-        def write(self, wire: bytes) -> int:
+        def straight(self, wire: bytes) -> int:
             order.append(sockets.index(self))
-            return super().write(wire)
+            return super().straight(wire)
 
-    sockets = [Noting(hand, cost_ns=MS) for _ in range(5)]
+    sockets = [Noting(hand, cost_ns=MS // 10) for _ in range(70)]
     for socket in sockets:
         wheel.add(stream(socket, [9.8, 10.0, 100.0], 1_000 * MS, []))
     hand.now_ns = 1_050 * MS
     hand.ring()
-    assert order == [0, 1]
+    assert order == list(range(TOGETHER)), "what was made ready together leaves together"
     hand.run()
-    assert order == [0, 1, 2, 3, 4, 0, 1, 2, 3, 4]
+    assert order == [*range(70), *range(70)]
+
+
+def test_of_chunks_that_leave_together_each_counts_what_those_before_it_took() -> None:
+    hand, log = Hand(), ChunkLog()
+    wheel = Wheel(hand.clock, hand.make)
+    sockets = [Socket(hand, cost_ns=MS // 10) for _ in range(3)]
+    streams = [stream(socket, [10.0, 100.0], 1_000 * MS, [], log=log) for socket in sockets]
+    for one in streams:
+        wheel.add(one)
+    hand.run()
+    assert wheel.ledger.late_ns.tolist() == [MS // 10, 2 * MS // 10, 3 * MS // 10]
+    assert [wheel.ledger.leave(one.row) for one in streams] == [(at * MS // 10,) * 2 for at in (1, 2, 3)]
+
+
+def test_a_chunk_in_another_ledger_is_written_down_there() -> None:
+    hand, other = Hand(), Ledger()
+    wheel = Wheel(hand.clock, hand.make)
+    sockets = [Socket(hand, cost_ns=MS // 10) for _ in range(3)]
+    for number, socket in enumerate(sockets):
+        wheel.add(stream(socket, [10.0, 100.0], 1_000 * MS, []), other if number == 1 else None)
+    hand.run()
+    assert wheel.ledger.late_ns.tolist() == [MS // 10, 3 * MS // 10]
+    assert other.late_ns.tolist() == [2 * MS // 10]
 
 
 def test_what_was_overdue_before_the_media_could_begin_is_not_the_testers_lateness() -> None:
@@ -227,16 +258,17 @@ def test_the_log_holds_due_and_sent_from_media_zero_and_what_was_still_unsent() 
     assert due.tolist() == [20 * MS, 40 * MS]
     assert sent.tolist() == [23 * MS, 43 * MS]
     assert unsent.tolist() == [700, 700]
-    assert (log.late_sum_ns, log.late_max_ns, log.unsent_max) == (6 * MS, 3 * MS, 700)
+    assert (wheel.ledger.leave(logged.row), logged.unsent_max) == ((6 * MS, 3 * MS), 700)
 
 
 def test_without_a_log_of_each_chunk_the_sums_are_the_same() -> None:
-    hand, tally = Hand(), Tally()
+    hand = Hand()
     wheel, socket = Wheel(hand.clock, hand.make), Socket(hand, held=700)
-    wheel.add(stream(socket, [20, 40, 40], 1_000 * MS, [], log=tally))
+    plain = stream(socket, [20, 40, 40], 1_000 * MS, [])
+    wheel.add(plain)
     stalls = iter([3 * MS, 9 * MS])
     hand.run(lambda: next(stalls, 0))
-    assert (tally.late_sum_ns, tally.late_max_ns, tally.unsent_max) == (12 * MS, 9 * MS, 700)
+    assert (wheel.ledger.leave(plain.row), plain.unsent_max) == ((12 * MS, 9 * MS), 700)
 
 
 def test_what_was_sent_of_a_running_sum_leaves_out_what_was_dropped() -> None:
@@ -305,9 +337,9 @@ async def test_on_the_loop_the_times_of_the_chunks_are_exact() -> None:
         def __init__(self) -> None:
             self.at: list[int] = []
 
-        def write(self, wire: bytes) -> int:
+        def straight(self, wire: bytes) -> int:
             self.at.append(clock())
-            return 0
+            return len(wire)
 
     done: asyncio.Future[int] = loop.create_future()
     wheel = Wheel(clock, lambda ring: LoopAlarm(ring, clock))

@@ -12,27 +12,33 @@ import pytest
 from loadbench.engine import pacer
 from tests.engine import test_pacer
 
-NAMES = ("ChunkLog", "Stream", "Tally", "Wheel", "media_zero")
-NEXT = "        due_ns = self.zero_ns + self.due_ns[index + 1]\n"
+NAMES = ("ChunkLog", "Stream", "Wheel", "media_zero")
+NEXT = "        due_ns = self.zero_ns + self.due_ns[index]\n"
+SENT = "        sent_ns, short = list[int](), dict[int, int]()\n"
 MUTANTS = {
-    "paces one chunk early": (NEXT, NEXT.replace("index + 1", "index")),
+    "paces one chunk early": (NEXT, NEXT.replace("index", "index - 1")),
     "paces to the slot before, up to a millisecond early": (
         "slot = -(-stream.next_ns // SLOT_NS)",
         "slot = stream.next_ns // SLOT_NS",
     ),
-    "paces relatively: next due = sent + interval": (NEXT, "        self.zero_ns += late_ns\n" + NEXT),
+    "paces relatively: next due = sent + interval": (NEXT, "        self.zero_ns += clock() - self.next_ns\n" + NEXT),
     "forgives a debt of more than an interval by moving the schedule": (
         NEXT,
-        "        if late_ns > self.due_ns[1] - self.due_ns[0]:\n            self.zero_ns += late_ns\n" + NEXT,
+        "        if clock() - self.next_ns > self.due_ns[1] - self.due_ns[0]:\n"
+        "            self.zero_ns += clock() - self.next_ns\n" + NEXT,
     ),
     "forgives a debt by dropping what was due in a stall": (
-        "if self._drop_ns is not None and self._drops(index, clock()):",
-        "self._drop_ns = self._drop_ns or 20 * MS\n        if self._drops(index, clock()):",
+        "        wire = None if self._drop_ns is not None and",
+        "        self._drop_ns = self._drop_ns or 20 * MS\n        wire = None if",
     ),
-    "counts lateness from the deed and not from the plan": ("late_ns = at_ns - self.next_ns", "late_ns = 0"),
+    "counts lateness from the deed and not from the plan": ("[at_ns - due_ns for at_ns,", "[at_ns - at_ns for at_ns,"),
+    "stamps all that leave together with the moment of the first": (
+        SENT,
+        SENT + "        began_ns = clock()\n        clock = lambda: began_ns\n",
+    ),
     "tells of the end with the last chunk, before the media is over": (
         NEXT,
-        NEXT.replace("index + 1", "min(index + 1, self._last)"),
+        NEXT.replace("[index]", "[min(index, self._last)]"),
     ),
     "lets one session's chunks wait behind another's": (
         "self._slots[slot] = rest + (later or [])",
