@@ -114,7 +114,11 @@ PARTS = [
 
 def machine(realtime: bool) -> str:
     """What the figures were measured on."""
-    facts = [f"{len(senders.CORES)} cores", f"Python {platform.python_version()}", f"Linux {platform.release().partition("-")[0]}"]
+    facts = [
+        f"{len(senders.CORES)} cores",
+        f"Python {platform.python_version()}",
+        f"Linux {platform.release().partition('-')[0]}",
+    ]
     if realtime:
         facts.append("measured processes before all others (SCHED_FIFO), but not beside other tools")
     return ", ".join(facts)

@@ -252,6 +252,7 @@ class Driver:
             broke=self._break,
             drop_late=rig.start.late == "drop_late" and rig.profile.media.kind == "frames",
             log=ChunkLog() if self.role.log_chunks else None,
+            even=reel.even,
         )
         self._streams[index] = stream
         rig.wheel.add(stream, rig.ledger)

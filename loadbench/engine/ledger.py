@@ -38,25 +38,29 @@ class Ledger:
         self._sums_ns = np.zeros(0, dtype=np.int64)
         self._worst_ns = np.zeros(0, dtype=np.int64)
         self._free: list[int] = []
+        self._logs: list[array[int] | None] = []
         self._lateness = np.zeros(len(_EDGES) + 1, dtype=np.int64)
         self._chunks = self._late_sum_ns = self._blocked_ns = 0
         self._told = dict(self.messages)
         self._paused_ns: dict[Hashable, int] = {}
 
-    def enrol(self) -> int:
-        """A row for a stream."""
+    def enrol(self, log: "array[int] | None" = None) -> int:
+        """A row for a stream; `log` gets how late each of its chunks was."""
         if not self._free:
-            rows = len(self._sums_ns)
+            rows = len(self._logs)
             self._free = list(range(rows, 2 * rows + 16))
+            self._logs += [None] * len(self._free)
             more = np.zeros(len(self._free), dtype=np.int64)
             self._sums_ns, self._worst_ns = (np.concatenate((old, more)) for old in (self._sums_ns, self._worst_ns))
         row = self._free.pop()
         self._sums_ns[row] = self._worst_ns[row] = 0
+        self._logs[row] = log
         return row
 
     def leave(self, row: int) -> tuple[int, int]:
-        """How late the chunks of a stream were, all together and at worst. The row is free again."""
+        """How late the chunks of a stream were, all together and at worst. The row is free again, the log complete."""
         self.gather()
+        self._logs[row] = None
         self._free.append(row)
         return int(self._sums_ns[row]), int(self._worst_ns[row])
 
@@ -67,13 +71,24 @@ class Ledger:
 
     def gather(self) -> None:
         """Sort what has been noted. To be called some times a second: all at once it takes too long."""
+        if not self.late_ns:
+            return
         late_ns, rows = (np.array(noted, dtype=np.int64) for noted in (self.late_ns, self._rows))
         del self.late_ns[:], self._rows[:]
-        np.add.at(self._sums_ns, rows, late_ns)
-        np.maximum.at(self._worst_ns, rows, late_ns)
         self._lateness += _counts(late_ns)
         self._late_sum_ns += int(late_ns.sum())
         self._chunks += len(late_ns)
+        order = np.argsort(rows, kind="stable")
+        rows, late_ns = rows[order], late_ns[order]
+        first = np.flatnonzero(np.diff(rows, prepend=-1))
+        whose = rows[first]
+        self._sums_ns[whose] += np.add.reduceat(late_ns, first)
+        self._worst_ns[whose] = np.maximum(self._worst_ns[whose], np.maximum.reduceat(late_ns, first))
+        cuts = [*first.tolist(), len(rows)]
+        for number, row in enumerate(whose.tolist()):
+            log = self._logs[row]
+            if log is not None:
+                log.frombytes(late_ns[cuts[number] : cuts[number + 1]].tobytes())
 
     def paused(self, who: Hashable, at_ns: int) -> None:
         """Somebody's socket takes no more."""

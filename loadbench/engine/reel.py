@@ -5,6 +5,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
+from loadbench.engine.pacer import evenly
 from loadbench.engine.pipe import ClipEntry
 from loadbench.media.plan import ChunkPlan
 from loadbench.session.wire import ClipTask
@@ -26,6 +27,7 @@ class Reel:
         )
         self.due_ns: array[int] = array("q", plan.due_ns.tolist())
         self.due_ns.append(plan.duration_ns)
+        self.even = evenly(self.due_ns)
         self.media_sums: array[int] = array("q", accumulate(plan.media.tolist(), initial=0))
         self.wire_sums: array[int] = array("q", plan.offset.tolist())
         self._entry = entry

@@ -320,6 +320,8 @@ class Conversation:
     @property
     def _listening(self) -> bool:
         """After our Shut nothing counts any more, and after an outcome nothing changes it."""
+        if self._phase == "media":  # what ends a session, or shuts it, ends this phase too
+            return True
         return self._books.outcome is None and self._phase not in _DEAF and not self._shut
 
     @property

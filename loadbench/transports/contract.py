@@ -76,18 +76,19 @@ class Listener(Protocol):
 
 
 class Link(Protocol):
-    """One connection. All but `straight` never wait and never raise, also after the end.
+    """One connection. All but what `mouth` holds never wait and never raise, also after the end.
 
-    `straight(wire)` gives a complete wire message to the system at once and says how many bytes it took, like a
-    socket's `send`, and like that it may raise OSError; what was not taken is for `rest`, before anything else.
+    `mouth` is a list of one, always the same, for those who have no time to ask the link: what it holds at the moment
+    gives a complete wire message to the system at once and says how many bytes it took, like a socket's `send`, and
+    like that it may raise OSError. What was not taken is for `rest`, before anything else.
     """
 
     @property
-    def straight(self) -> Callable[[Buffer], int]:
-        """See the class. To be asked for anew each time."""
+    def mouth(self) -> list[Callable[[Buffer], int]]:
+        """See the class."""
 
     def rest(self, wire: Buffer, taken: int) -> int:
-        """Go on with a message of which `straight` took so many bytes; tells what `write` tells."""
+        """Go on with a message of which so many bytes were taken; tells what `write` tells."""
 
     def write(self, wire: Buffer) -> int:
         """Hand a complete wire message over; how many bytes of earlier ones the system had not taken until then."""
@@ -103,7 +104,7 @@ class Link(Protocol):
 
 
 def takes_nothing(_: Buffer) -> int:
-    """The `straight` of a link on which everything has to go another way."""
+    """What the mouth of a link holds when everything has to go another way."""
     return 0
 
 

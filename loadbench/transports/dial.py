@@ -130,7 +130,7 @@ class SocketLink(asyncio.Protocol):
 
     __slots__ = (
         *("_loop", "_socket", "_timer", "_transport", "_writable"),
-        *("cause", "clock", "listener", "straight", "tcp_ns", "tls_ns"),
+        *("cause", "clock", "listener", "mouth", "tcp_ns", "tls_ns"),
     )
 
     def __init__(self, listener: Listener, clock: Clock) -> None:
@@ -143,7 +143,7 @@ class SocketLink(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._writable: asyncio.Transport | None = None
         self._socket: socket.socket | None = None
-        self.straight: Callable[[Buffer], int] = takes_nothing  # the socket's `send`, while nothing waits in the loop
+        self.mouth: list[Callable[[Buffer], int]] = [takes_nothing]  # the socket's `send`, while the loop holds nothing
         self._timer: asyncio.TimerHandle | None = None
 
     # What the engine calls.
@@ -151,7 +151,7 @@ class SocketLink(asyncio.Protocol):
     def write(self, wire: Buffer) -> int:
         """Hand a complete wire message over, or nothing once the link can take no more; see `Link`."""
         try:
-            taken = self.straight(wire)
+            taken = self.mouth[0](wire)
         except OSError:  # full, or broken: the loop meets the same, and says so where it belongs
             taken = 0
         return 0 if taken == len(wire) else self.rest(wire, taken)
@@ -161,10 +161,10 @@ class SocketLink(asyncio.Protocol):
         waiting = self.unsent()
         if self._writable is None:
             return waiting
-        if self.straight is takes_nothing and self._socket is not None and not waiting:
-            self.straight = self._socket.send
+        if self.mouth[0] is takes_nothing and self._socket is not None and not waiting:
+            self.mouth[0] = self._socket.send
             return self.write(wire)
-        self.straight = takes_nothing
+        self.mouth[0] = takes_nothing
         self._writable.write(memoryview(wire)[taken:])
         return waiting
 
@@ -250,7 +250,7 @@ class SocketLink(asyncio.Protocol):
 
     def close_mouth(self) -> None:
         """From now on the link takes nothing more."""
-        self._writable, self.straight = None, takes_nothing
+        self._writable, self.mouth[0] = None, takes_nothing
 
     def _hear_last_words(self) -> None:
         """A service may speak, close and reset at once.

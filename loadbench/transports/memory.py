@@ -88,6 +88,7 @@ class Peer:
         self._reading = True
         self._paused = False
         self._open = False
+        self.mouth: list[Callable[[Buffer], int]] = [takes_nothing]
 
     # What a script calls.
 
@@ -130,8 +131,6 @@ class Peer:
             self._soon(lambda: self._listener.resumed(self._clock()))
 
     # What the engine calls.
-
-    straight = staticmethod(takes_nothing)
 
     def rest(self, wire: Buffer, taken: int) -> int:  # noqa: ARG002 - nothing was taken
         """All of it."""

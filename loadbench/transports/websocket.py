@@ -286,7 +286,7 @@ class WebSocketLink(SocketLink):
         """Write what the core has to say. Its empty string, the wish to half-close, is left to the lingering end."""
         for data in self._core.data_to_send():
             if data and self._transport is not None:
-                self.straight = takes_nothing  # until the loop holds none of it any more
+                self.mouth[0] = takes_nothing  # until the loop holds none of it any more
                 self._transport.write(data)
 
     # Our pings.

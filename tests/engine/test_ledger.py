@@ -55,6 +55,17 @@ def test_a_row_holds_what_is_of_its_stream_and_begins_anew_with_the_next() -> No
     assert ledger.leave(rows[70]) == (0, 0)
 
 
+def test_a_log_gets_its_streams_chunks_in_their_order() -> None:
+    ledger, log = Ledger(), array("q")
+    plain, logged = ledger.enrol(), ledger.enrol(log)
+    ledger.note([logged, plain, logged], [3, 1, 2])
+    ledger.gather()
+    ledger.note([plain, logged], [9, 5])
+    assert ledger.leave(logged) == (10, 5)
+    assert log.tolist() == [3, 2, 5]
+    assert ledger.leave(plain) == (10, 9)
+
+
 def test_messages_are_told_as_differences_of_what_was_ever_heard() -> None:
     ledger = Ledger()
     ledger.messages["partial"] += 3

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from loadbench.engine.alarm import BUDGET_NS, MS, LoopAlarm
 from loadbench.engine.ledger import Ledger
-from loadbench.engine.pacer import TOGETHER, ChunkLog, Stream, Wheel, media_zero
+from loadbench.engine.pacer import TOGETHER, ChunkLog, Stream, Wheel, evenly, media_zero
 
 
 class Hand:
@@ -50,6 +50,10 @@ class Socket:
     held: int = 0
     got: list[tuple[int, bytes]] = field(default_factory=list)
 
+    @property
+    def mouth(self) -> list[Callable[[bytes], int]]:
+        return [self.straight]
+
     def straight(self, wire: bytes) -> int:
         if self.held:
             return 0
@@ -77,7 +81,7 @@ def stream(socket: Socket, due_ms: list[float], zero_ns: int, ended: list[int], 
         raise error
 
     due_ns = [round(at * MS) for at in due_ms]
-    options = {"begun_ns": 0, "ended": ended.append, "broke": broke} | more
+    options = {"begun_ns": 0, "ended": ended.append, "broke": broke, "even": evenly(due_ns)} | more
     return Stream(socket, lambda i: b"%d" % i, due_ns, zero_ns, **options)  # type: ignore[arg-type]
 
 
@@ -172,10 +176,10 @@ def test_the_budget_also_ends_a_turn_in_the_middle_of_a_slot_and_who_waited_goes
 
 
 def test_of_chunks_that_leave_together_each_counts_what_those_before_it_took() -> None:
-    hand, log = Hand(), ChunkLog()
+    hand = Hand()
     wheel = Wheel(hand.clock, hand.make)
     sockets = [Socket(hand, cost_ns=MS // 10) for _ in range(3)]
-    streams = [stream(socket, [10.0, 100.0], 1_000 * MS, [], log=log) for socket in sockets]
+    streams = [stream(socket, [10.0, 100.0], 1_000 * MS, []) for socket in sockets]
     for one in streams:
         wheel.add(one)
     hand.run()
@@ -192,6 +196,93 @@ def test_a_chunk_in_another_ledger_is_written_down_there() -> None:
     hand.run()
     assert wheel.ledger.late_ns.tolist() == [MS // 10, 3 * MS // 10]
     assert other.late_ns.tolist() == [2 * MS // 10]
+
+
+def in_step(hand: Hand, count: int, chunks: int, **more: object) -> tuple[Wheel, list[Socket], list[Stream]]:
+    """So many streams of 20 ms chunks that are due at the same moments, and a tail of half a chunk."""
+    wheel, sockets = Wheel(hand.clock, hand.make), [Socket(hand) for _ in range(count)]
+    due = [20.0 * (i + 1) for i in range(chunks)] + [20.0 * chunks + 10, 20.0 * chunks + 10]
+    streams = [stream(socket, due, 1_000 * MS, [], **more) for socket in sockets]
+    for one in streams:
+        wheel.add(one)
+    return wheel, sockets, streams
+
+
+def test_streams_in_step_go_together_and_each_leaves_where_its_times_are_no_longer_even() -> None:
+    hand = Hand()
+    _, sockets, streams = in_step(hand, 70, 10)
+    hand.now_ns = hand.asked_ns or 0
+    hand.ring()
+    assert len({id(one.cohort) for one in streams}) == 1
+    assert [one.sent for one in streams] == [1] * 70
+    hand.run()
+    assert [at - 1_000 * MS for at, _ in sockets[69].got] == [20 * MS * (i + 1) for i in range(10)] + [210 * MS]
+    assert [wire for _, wire in sockets[69].got] == [b"%d" % i for i in range(11)]
+    assert all(one.cohort is None and one.stopped and one.sent == 11 for one in streams)
+
+
+def test_a_cohort_that_a_turn_has_no_time_for_goes_on_where_it_stopped() -> None:
+    hand = Hand()
+    _, sockets, streams = in_step(hand, 70, 10)
+    for socket in sockets:
+        socket.cost_ns = MS // 10
+    hand.now_ns = hand.asked_ns or 0
+    hand.ring()
+    assert [one.sent for one in streams] == [1] * TOGETHER + [0] * (70 - TOGETHER)
+    streams[40].stop()  # of those that wait
+    streams[3].stop()  # of those that have been served
+    hand.ring()
+    assert [one.sent for one in streams[:40]] == [1] * 40
+    assert streams[40].sent == 0
+    hand.run()
+    assert {number: len(socket.got) for number, socket in enumerate(sockets) if len(socket.got) != 11} == {3: 1, 40: 0}
+
+
+def test_a_stream_joins_those_it_is_in_step_with_and_is_never_a_round_ahead() -> None:
+    hand = Hand()
+    wheel, _, streams = in_step(hand, 3, 10)
+    late, held = Socket(hand), Socket(hand)
+    due = [20.0 * (i + 1) for i in range(5)] + [100.0]
+    wheel.add(stream(late, due, 1_040 * MS, []))
+    wheel.add(stream(held, due, 1_000 * MS, [], begun_ns=1_051 * MS))  # two chunks were overdue before it could begin
+    hand.run()
+    assert [at - 1_000 * MS for at, _ in late.got] == [at * MS for at in (60, 80, 100, 120, 140)]
+    assert [at - 1_000 * MS for at, _ in held.got] == [at * MS for at in (51, 51, 60, 80, 100)]
+    assert all(one.sent == 11 for one in streams)
+
+
+def test_one_of_those_in_step_that_cannot_make_its_chunk_breaks_alone_and_has_not_sent_it() -> None:
+    hand, errors = Hand(), []
+    wheel, _, streams = in_step(hand, 3, 10)
+    other = Socket(hand)
+    due = [20 * MS * (i + 1) for i in range(10)] + [200 * MS]
+    wires = {0: b"0", 1: b"1", 2: b"2"}.__getitem__
+    broken = Stream(
+        other, wires, due, 1_000 * MS, begun_ns=0, ended=errors.append, broke=errors.append, even=evenly(due)
+    )
+    wheel.add(broken)
+    hand.run()
+    assert [type(error) for error in errors] == [KeyError]
+    assert (broken.sent, len(other.got), broken.stopped) == (3, 3, True)
+    assert [one.sent for one in streams] == [11, 11, 11]
+
+
+@pytest.mark.parametrize(
+    ("due_ms", "chunks", "interval"),
+    [
+        ([20, 40, 60, 60], 3, 20),
+        ([20, 40, 60, 70, 70], 3, 20),
+        ([0, 40, 80, 120], 3, 40),
+        ([33.3, 66.7, 100, 100], 0, 1),
+        ([20, 20, 40, 40], 0, 1),
+        ([20, 20], 0, 1),
+        ([0.5, 20.5, 40.5, 60], 3, 20),
+    ],
+)
+def test_even_is_what_goes_by_whole_slots_from_the_first_chunk_on(
+    due_ms: list[float], chunks: int, interval: int
+) -> None:
+    assert evenly([round(at * MS) for at in due_ms]) == (chunks, interval)
 
 
 def test_what_was_overdue_before_the_media_could_begin_is_not_the_testers_lateness() -> None:
@@ -254,11 +345,12 @@ def test_the_log_holds_due_and_sent_from_media_zero_and_what_was_still_unsent() 
     logged = stream(socket, [20, 40, 40], 1_000 * MS, [], log=log)
     wheel.add(logged)
     hand.run(lambda: 3 * MS)
+    lateness = wheel.ledger.leave(logged.row)
     due, sent, unsent = log.times(logged)
     assert due.tolist() == [20 * MS, 40 * MS]
     assert sent.tolist() == [23 * MS, 43 * MS]
     assert unsent.tolist() == [700, 700]
-    assert (wheel.ledger.leave(logged.row), logged.unsent_max) == ((6 * MS, 3 * MS), 700)
+    assert (lateness, logged.unsent_max) == ((6 * MS, 3 * MS), 700)
 
 
 def test_without_a_log_of_each_chunk_the_sums_are_the_same() -> None:
@@ -291,6 +383,7 @@ def test_the_log_of_a_camera_leaves_out_what_was_dropped() -> None:
     stalls = iter([0, 130 * MS])
     hand.run(lambda: next(stalls, 0))
     assert (camera.sent, camera.dropped) == (3, {1, 2, 3})
+    wheel.ledger.leave(camera.row)
     assert [[at // MS for at in times] for times in log.times(camera)] == [[40, 200, 240], [40, 210, 240], [0, 0, 0]]
 
 
@@ -336,6 +429,8 @@ async def test_on_the_loop_the_times_of_the_chunks_are_exact() -> None:
     class Wire:
         def __init__(self) -> None:
             self.at: list[int] = []
+
+            self.mouth = [self.straight]
 
         def straight(self, wire: bytes) -> int:
             self.at.append(clock())

@@ -40,10 +40,16 @@ MUTANTS = {
         NEXT,
         NEXT.replace("[index]", "[min(index, self._last)]"),
     ),
-    "lets one session's chunks wait behind another's": (
-        "self._slots[slot] = rest + (later or [])",
-        "self._slots[slot] = (later or []) + rest",
+    "lets one session's chunks wait behind another's": ("later[1][:0] = streams", "later[1].extend(streams)"),
+    "forgets what had no time to leave": ("later[0][:0] = cohorts", "later[0].extend(cohorts[1:])"),
+    "takes a stream along that is due a round later": ("return slot == self.slot", "return True"),
+    "keeps a stream in step behind its even times": ("(left - 1) * self.interval", "left * self.interval"),
+    "begins a round anew where it was cut": (
+        "        self._done, self._stale = 0, False\n",
+        "        self._stale = False\n",
     ),
+    "counts a chunk that could not be made": ("self._at - failed", "self._at"),
+    "goes on with a stream that was stopped": ("self._steps.__setstate__(self._even.chunks)", "_ = 0"),
     "hands over for as long as there is something overdue": ("<= now < limit:", "<= now:"),
 }
 
