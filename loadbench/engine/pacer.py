@@ -23,7 +23,7 @@ from loadbench.engine.ledger import Ledger
 from loadbench.transports.contract import Buffer, Clock, Link
 
 SLOT_NS: Final = MS
-TOGETHER: Final = 32  # chunks made ready at once: the first waits for the others, some hundredths of a millisecond
+TOGETHER: Final = 64  # chunks made ready at once: the first waits for the others, some hundredths of a millisecond
 
 
 class ChunkLog:
