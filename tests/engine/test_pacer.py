@@ -222,20 +222,23 @@ def test_streams_in_step_go_together_and_each_leaves_where_its_times_are_no_long
 
 
 def test_a_cohort_that_a_turn_has_no_time_for_goes_on_where_it_stopped() -> None:
-    hand = Hand()
-    _, sockets, streams = in_step(hand, 70, 10)
+    hand, waits = Hand(), 3 * TOGETHER - 1
+    _, sockets, streams = in_step(hand, 3 * TOGETHER, 10)
     for socket in sockets:
         socket.cost_ns = MS // 10
     hand.now_ns = hand.asked_ns or 0
     hand.ring()
-    assert [one.sent for one in streams] == [1] * TOGETHER + [0] * (70 - TOGETHER)
-    streams[40].stop()  # of those that wait
+    assert [one.sent for one in streams] == [1] * TOGETHER + [0] * 2 * TOGETHER
+    streams[waits].stop()
     streams[3].stop()  # of those that have been served
     hand.ring()
-    assert [one.sent for one in streams[:40]] == [1] * 40
-    assert streams[40].sent == 0
+    hand.ring()
+    assert [one.sent for one in streams] == [1] * waits + [0]
     hand.run()
-    assert {number: len(socket.got) for number, socket in enumerate(sockets) if len(socket.got) != 11} == {3: 1, 40: 0}
+    assert {number: len(socket.got) for number, socket in enumerate(sockets) if len(socket.got) != 11} == {
+        3: 1,
+        waits: 0,
+    }
 
 
 def test_a_stream_joins_those_it_is_in_step_with_and_is_never_a_round_ahead() -> None:
