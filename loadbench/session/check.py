@@ -294,6 +294,8 @@ def _done(at: _At) -> Iterator[Problem]:
         yield Problem(at("on"), "names no event, so that the output could never be done")
     if "end_of_response" in events and _kind(at.tree) == "websocket":
         yield Problem(at("on"), "only an HTTP request has an end_of_response")
+    if ("quiet" in events) != (at.part.get("quiet_s") is not None):
+        yield Problem(at("quiet_s"), "belongs to quiet in `on`, which needs it")
     says = any(isinstance(rule, dict) and rule.get("event") == "done" for rule in _rules(at.tree))
     if events == ["message"] and not says and at.part.get("has") is None and at.part.get("match") is None:
         yield Problem(at("on"), "no message means done: give has or match here, or a rule with event: done")
@@ -425,6 +427,8 @@ def _never_final(at: _At) -> Iterator[Problem]:
 def _status(at: _At) -> Iterator[Problem]:
     if not at.part.get("status") and not at.part.get("close_code"):
         yield Problem(at(), "names no status and no close_code, so that it could never fit")
+    if at.part.get("before_output") and not at.part.get("close_code"):
+        yield Problem(at("before_output"), "belongs to close_code: a refusal by status comes before all output")
     reason = at.part.get("reason")
     if isinstance(reason, str):
         try:

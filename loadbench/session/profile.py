@@ -84,9 +84,13 @@ class Quiet(Part):
 
 
 class DoneRule(Condition):
-    """The event after which nothing more can come: any of `on`, or a message that fits, or its `finals`-th final."""
+    """The event after which nothing more can come: any of `on`, or a message that fits, or its `finals`-th final.
 
-    on: list[Literal["close", "end_of_response", "message", "first_final"]] = ["close", "message"]
+    `quiet`: nothing has come for `quiet_s` since the end mark; when the output was done is then not known.
+    """
+
+    on: list[Literal["close", "end_of_response", "message", "first_final", "quiet"]] = ["close", "message"]
+    quiet_s: float | None = Field(None, gt=0)
     timeout_s: float | None = Field(None, gt=0)
     closes: Literal["client", "target"] = "client"
 
@@ -192,11 +196,15 @@ class Rule(Condition):
 
 
 class StatusRule(Part):
-    """What a refusal means: by HTTP status, or by close code."""
+    """What a refusal means: by HTTP status, or by close code.
+
+    `before_output`: only where the service has not said any text yet.
+    """
 
     status: list[int] = []
     close_code: list[int] = []
     reason: str | None = Field(None, description="a regular expression on the close reason or the body")
+    before_output: bool = False
     outcome: Literal["rejected", "auth_expired", "pace_refused", "fatal"]
 
 
