@@ -124,7 +124,7 @@ class Expect(ExpectedUtterance):
 
 
 class Conversation(Part):
-    """One file. `media_s` is what is sent of each clip, the end script's silence included."""
+    """One file. `media_s` are the lengths of the clips; the player sends no silence behind them."""
 
     profile: str
     about: str = Field(min_length=10)
