@@ -44,7 +44,9 @@ class Grammar:
 
     def __init__(self, profile: Profile) -> None:
         part = profile.media
-        self.opening = [None if step.wait else _shape("opening message", step) for step in profile.open]
+        taken = [(at, step) for at, step in enumerate(profile.open) if step.refuse is None]  # nobody hears a refusal
+        self.opening = [None if step.wait else _shape("opening message", step) for _, step in taken]
+        self.places = [at for at, _ in taken]
         self.endings = [_shape("end mark", step) for step in _sends(profile)]
         self.others = [_shape("farewell", step) for step in profile.end if step.model_fields_set & SENDS]
         self.others += [_shape("keep-alive", profile.keepalive)] if profile.keepalive else []
@@ -85,7 +87,7 @@ class Ear:
         steps = self._grammar.opening
         if self._at < len(steps) and steps[self._at] is None:
             self._at += 1
-            return self._at - 1
+            return self._grammar.places[self._at - 1]
         return None
 
     @property
