@@ -13,7 +13,12 @@ from typing import Any, Final
 _NAME: Final = r"[A-Za-z_]\w*(?:\.[\w-]+)*"
 _FIELD: Final = re.compile(rf"\{{\{{({_NAME})\}}\}}|\{{({_NAME})\}}")
 # A JSON leaf that is nothing but one of these becomes a number.
-NUMBERS: Final = frozenset({"media.ms", "media.index", "media.count", "count.chunks_sent"})
+NUMBERS: Final = frozenset(
+    {
+        *("media.ms", "media.index", "media.count", "utterance.index"),
+        *("count.chunks_sent", "count.acked", "count.media_ms", "count.bytes_sent"),
+    }
+)
 
 
 class TemplateError(ValueError):

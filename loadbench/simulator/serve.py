@@ -125,6 +125,9 @@ class _Server:
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """One connection, from its head to its end."""
         house, opened_ns = self._house, self._house.clock()
+        desk = house.speaker.reception.desk(request.method, request.path_qs) if house.speaker.reception else None
+        if desk is not None and "Upgrade" not in request.headers:
+            return web.json_response(desk.answer(request.host), status=desk.status)
         number = next(self._numbers)
         entry = _entry(house, request, number, opened_ns)
         leaves_ns = house.gate.leaves(opened_ns)
@@ -139,10 +142,8 @@ class _Server:
         talk = self._websocket if house.profile.transport.kind == "websocket" else self._http
         task = asyncio.ensure_future(talk(request, entry, course))
         self._tasks.add(task)
-        try:
-            return await task
-        finally:
-            self._tasks.discard(task)
+        task.add_done_callback(self._tasks.discard)  # when it is over itself, not when its client has gone
+        return await task
 
     def _refusal(self, request: web.Request, now_ns: int, *, refused: bool) -> int | None:
         """The HTTP status with which this request is turned away; None: it is not, or in the profile's words."""
@@ -218,7 +219,6 @@ class _Server:
             by = wire.ended or "client"
             raise
         finally:
-            await _silenced(talking)
             sitting.gone(house.clock(), by, None)  # before anything is awaited: nobody goes unlogged
             await _silenced(talking)
         return await wire.begun()
