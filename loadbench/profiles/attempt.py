@@ -90,7 +90,8 @@ def door(asked: Asked, *, as_json: bool, say: Callable[[str], None]) -> int:
         print(json.dumps({"fits": named, "tried": list(map(plain, verdicts))}, indent=2, ensure_ascii=False))
     else:
         print("\n".join(_lines(verdicts, named)))
-    if found and all(verdict.outcome in UNREACHED for verdict in found):
+    contacted = [verdict.outcome for verdict in found if verdict.fit != "not tried"]
+    if contacted and all(outcome in UNREACHED for outcome in contacted):
         return 4
     return 1 if named is None else 0
 
@@ -275,7 +276,9 @@ async def _one(candidate: Candidate, most_s: float) -> tuple[Verdict, Conversati
         [(event.at_ns, event.data) for event in events if isinstance(event, Message) and not event.binary]
     )
     waits = any(step.wait and (step.wait.has or step.wait.match) for step in candidate.profile.open)
-    verdict = judge(candidate.profile.name, candidate.clear, record, waits=waits)
+    verdict = judge(
+        candidate.profile.name, candidate.clear, record, replay(candidate.profile, Recording([heard])), waits=waits
+    )
     return verdict, heard, record.connections[0].status if record.connections else None
 
 
@@ -291,7 +294,7 @@ def _compare(fits: Candidate, candidates: list[Candidate], heard: Conversation, 
         if other is fits or other.sends != fits.sends:
             continue
         found = replay(other.profile, recording)
-        if found.kinds["unmatched"] or found.troubles or not found.matched:
+        if found.unread or found.troubles or not found.matched:
             continue
         why = f"sends the same as {fits.profile.name}, and reads what came back as well; not contacted"
         verdict = Verdict(

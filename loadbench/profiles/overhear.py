@@ -50,6 +50,7 @@ class Overhearing:
         self._frames: dict[Who, _Frames] | None = None
         self._pieces: dict[Who, bytearray] = {"client": bytearray(), "service": bytearray()}
         self._in_chunk: dict[Who, bool] = {"client": False, "service": False}
+        self._upgrade = False
         self._lost = False
 
     def hear(self, who: Who, data: bytes, at_ns: int) -> None:
@@ -90,6 +91,7 @@ class Overhearing:
     def _http_event(self, who: Who, event: h11.Event, at_ns: int) -> None:
         if isinstance(event, h11.Request):
             self._answers.send(event)
+            self._upgrade = any(name == b"upgrade" for name, _ in event.headers)
             self._say(
                 who, "request", at_ns, target=_text(event.target), headers=_headers(event), reason=_text(event.method)
             )
@@ -110,7 +112,8 @@ class Overhearing:
                 self._pieces[who].clear()
         elif isinstance(event, h11.EndOfMessage):
             (self._answers if who == "client" else self._asks).send(h11.EndOfMessage())
-            self._say(who, "end", at_ns)
+            if not (self._upgrade and who == "client"):  # a handshake has no body to end
+                self._say(who, "end", at_ns)
 
     # ---- WebSocket
 

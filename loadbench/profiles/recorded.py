@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from loadbench.results.bundle import Bundle
-
+MESSAGES: Final = "messages.jsonl"  # in the folder of a bundle
 MOST_MESSAGES: Final = 20_000  # beyond these nothing new is learnt
 SSE: Final = ("data:", "event:", ":", "id:", "retry:")
 
@@ -55,14 +54,7 @@ class Recording:
 def read(path: Path) -> Recording:
     """What a folder or a file holds. Raises RecordingError."""
     gathered = _Gathered()
-    if path.is_dir():
-        try:
-            for message in Bundle(path).messages():
-                gathered.add(message.session, message.at_ns, message.data, message.binary, message.cut)
-        except (OSError, ValueError) as error:
-            raise RecordingError([f"{path}: {error}"]) from error
-    else:
-        _read_lines(path, gathered)
+    _read_lines(path / MESSAGES if path.is_dir() else path, gathered)
     if not gathered.by_name:
         raise RecordingError([f"{path}: holds no message of a service"])
     return Recording([Conversation(messages) for messages in gathered.by_name.values()], gathered.cut)
@@ -88,7 +80,8 @@ def _read_lines(path: Path, gathered: _Gathered) -> None:
     try:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
-                if line.strip() and (why := _line(line, gathered)):
+                why = _line(line, gathered) if line.strip() else ""
+                if why and line.endswith("\n"):  # a killed run tears its last line
                     problems.append(f"{path}:{number}: {why}")
     except OSError as error:
         raise RecordingError([f"{path}: cannot be read: {error.strerror}"]) from error

@@ -54,6 +54,7 @@ class Replay:
     """A recording heard by a profile."""
 
     messages: int = 0
+    scripted: int = 0  # those that no rule fits, and that a script waits for
     kinds: Counter[str] = field(default_factory=Counter)
     rules: list[Tally] = field(default_factory=list)
     channels: dict[str, Shown] = field(default_factory=dict)
@@ -61,6 +62,11 @@ class Replay:
     troubles: dict[str, str] = field(default_factory=dict)  # outcome: the first sentence
     flags: dict[str, set[bool]] = field(default_factory=dict)
     items: list[Any] = field(default_factory=list)
+
+    @property
+    def unread(self) -> int:
+        """Messages that mean nothing to the profile."""
+        return self.kinds["unmatched"] - self.scripted
 
     @property
     def matched(self) -> int:
@@ -91,10 +97,17 @@ def findings(profile: Profile, recording: Recording, line: Line) -> Iterator[Fin
     if recording.cut:
         what = f"{recording.cut} of the recorded messages were cut, and are passed over"
         yield Finding(weight="fact", line=1, what=what)
-    if found.kinds["unmatched"]:
-        what = f"no rule fits {found.kinds['unmatched']} of {found.messages} recorded messages"
+    if found.unread:
+        what = f"no rule fits {found.unread} of {found.messages} recorded messages"
         advice = "fine where they say nothing; a rule with event: ignore says so"
         yield Finding(weight="fact", line=line(("receive", "rules")), what=what, advice=advice)
+
+
+def scripted(how: Compiled) -> list[Callable[[Any], bool]]:
+    """The conditions on which the scripts wait, without those that any message fulfils."""
+    waits = [step.wait for step in how.profile.open if step.wait and (step.wait.has or step.wait.match)]
+    tests = [compile_condition(wait.has, wait.match) for wait in waits]
+    return [*tests, *(step.fits for step in how.end if isinstance(step, Finish) and step.fits is not None)]
 
 
 # ---- hearing
@@ -124,6 +137,7 @@ def _note(how: Compiled, heard: Heard, found: Replay, watch: "_Watch", fields: d
     if heard.item is None:
         return
     item = heard.item
+    found.scripted += heard.kind == "unmatched" and any(fits(item) for fits in scripted(how))
     found.items.append(item)
     _gather(item, "", found)
     fitting = [number for number, meaning in enumerate(how.meanings) if meaning.fits(item)]

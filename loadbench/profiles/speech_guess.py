@@ -49,7 +49,7 @@ def understand(messages: Sequence[Any], chunks: int) -> Speech:
     """What decoded messages say; `chunks` is how many media messages there were, to know one reply a frame."""
     kind = shape.kind_key(messages)
     groups = _groups(messages, kind)
-    speaking = [group for group in groups if _find_text(group, kind)]
+    speaking = [group for group in groups if not _error_key(group) and _find_text(group, kind)]
     speech = Speech([], kind, sorted(number for group in speaking for number in group.numbers))
     shown = [
         (number, group, str(shape.at(message, group.text or ()) or ""))
@@ -67,9 +67,15 @@ def understand(messages: Sequence[Any], chunks: int) -> Speech:
     for group in groups:
         if group in speaking:
             continue
-        if ERROR.search(group.name) or any(ERROR.search(key) for key in _keys(group)):
-            speech.rules.insert(0, group.condition | {"outcome": "recoverable"})
+        if _error_key(group):
+            speech.rules.insert(0, (group.condition or {"has": _error_key(group)}) | {"outcome": "recoverable"})
             speech.notes.append(f"{group.name}: taken for an error that ends nothing; outcome: fatal, if it does")
+        elif group.condition:
+            speech.rules.append(group.condition | {"event": _silent(group, chunks)})
+    for group in speaking:
+        if kind is not None and "&&" in group.condition.get("match", ""):
+            rest = {"match": group.condition["match"].partition(" && ")[0], "event": _silent(group, chunks)}
+            speech.rules.append(rest)
     return speech
 
 
@@ -90,8 +96,15 @@ def _groups(messages: Sequence[Any], kind: Path | None) -> list[Group]:
     return list(found.values())
 
 
-def _keys(group: Group) -> list[str]:
-    return list(group.messages[0]) if isinstance(group.messages[0], dict) else []
+def _silent(group: Group, chunks: int) -> str:
+    """What messages without text are: acknowledgements, where there is one for about each chunk."""
+    return "ack" if len(group.messages) >= max(3, chunks // 2) else "ignore"
+
+
+def _error_key(group: Group) -> str:
+    """What calls these messages errors: the name of their kind, or a key; nothing where they are none."""
+    keys = list(group.messages[0]) if isinstance(group.messages[0], dict) else []
+    return next((name for name in [*keys, group.name] if ERROR.search(name)), "")
 
 
 # ---- where the text is
@@ -210,7 +223,8 @@ def _labels(group: Group, text: dict[str, Any], speech: Speech) -> dict[str, Any
     sure = next(
         (
             path
-            for path, value in shape.leaves(group.messages[0])
+            for message in group.messages
+            for path, value in shape.leaves(message)
             if isinstance(value, int | float) and SURE.search(str(path[-1]))
         ),
         None,

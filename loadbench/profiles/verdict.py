@@ -40,8 +40,11 @@ class Verdict(msgspec.Struct, kw_only=True):
         return f"{head}\n{'':{width}}           {'; '.join(filter(None, facts))}"
 
 
-def judge(name: str, url: str, record: SessionRecord, *, waits: bool) -> Verdict:
-    """The verdict on a session; `waits`: the opening script waits for a message of a certain kind."""
+def judge(name: str, url: str, record: SessionRecord, heard: Replay, *, waits: bool) -> Verdict:
+    """The verdict on a session and on what was heard in it.
+
+    `waits`: the opening script waits for a message of a certain kind.
+    """
     counts = record.messages
     link = record.connections[0] if record.connections else None
     opened = link is not None and link.opened_ns is not None
@@ -55,7 +58,7 @@ def judge(name: str, url: str, record: SessionRecord, *, waits: bool) -> Verdict
         opening=_opening(record, waits=waits) if opened else "",
         texts=counts.get("partial", 0) + counts.get("final", 0),
         read=read,
-        unread=counts.get("unmatched", 0),
+        unread=max(0, counts.get("unmatched", 0) - heard.scripted),
         error=_error(record),
         outcome=record.outcome,
     )
@@ -67,7 +70,7 @@ def judge(name: str, url: str, record: SessionRecord, *, waits: bool) -> Verdict
 def reading(found: Replay) -> tuple[int, int, int]:
     """How well a profile reads what came back; to be compared with another that sends the same."""
     selected = sum(sum(tally.found.values()) for tally in found.rules)
-    return -found.kinds["unmatched"] - len(found.troubles) * 1000, found.kinds["final"], selected
+    return -found.unread - len(found.troubles) * 1000, found.kinds["final"], selected
 
 
 def plain(verdict: Verdict) -> dict[str, Any]:
