@@ -49,7 +49,7 @@ class Overhearing:
         self._answers = h11.Connection(h11.CLIENT)  # reads the service
         self._frames: dict[Who, _Frames] | None = None
         self._pieces: dict[Who, bytearray] = {"client": bytearray(), "service": bytearray()}
-        self._in_chunk: dict[Who, bool] = {"client": False, "service": False}
+        self._chunked: dict[Who, bool] = {"client": False, "service": False}
         self._upgrade = False
         self._lost = False
 
@@ -89,6 +89,8 @@ class Overhearing:
                 self._answers.start_next_cycle()
 
     def _http_event(self, who: Who, event: h11.Event, at_ns: int) -> None:
+        if isinstance(event, h11.Request | h11.Response):
+            self._chunked[who] = any(name == b"transfer-encoding" for name, _ in event.headers)
         if isinstance(event, h11.Request):
             self._answers.send(event)
             self._upgrade = any(name == b"upgrade" for name, _ in event.headers)
@@ -104,10 +106,7 @@ class Overhearing:
         elif isinstance(event, h11.Data):
             (self._answers if who == "client" else self._asks).send(event)
             self._pieces[who] += event.data
-            if event.chunk_start:
-                self._in_chunk[who] = True
-            if event.chunk_end or not self._in_chunk[who]:
-                self._in_chunk[who] = False
+            if event.chunk_end or not self._chunked[who]:
                 self._say(who, "body", at_ns, bytes(self._pieces[who]))
                 self._pieces[who].clear()
         elif isinstance(event, h11.EndOfMessage):
