@@ -367,7 +367,7 @@ def profile_try(
     secret: Annotated[list[str] | None, typer.Option(help="NAME=env:VARIABLE or NAME=file:PATH, repeatable")] = None,
     param: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, for profiles that have it")] = None,
     every: Annotated[bool, typer.Option("--all", help="go on behind the first that fits for certain")] = False,
-    seconds: Annotated[float, typer.Option(help="at most so long over all")] = 120.0,
+    seconds: Annotated[float, typer.Option(help="at most so long over all")] = 300.0,
     yes: Annotated[bool, typer.Option("--yes", help="contact an address beyond this machine and its network")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print the verdicts as JSON")] = False,
 ) -> None:

@@ -32,10 +32,10 @@ from loadbench.session.profile import Profile
 
 EACH_S: Final = 12.0  # a session, whatever happens in it
 CONNECT_S: Final = 3.0
-READY_S: Final = 4.0
+READY_S: Final = 3.0
 ANSWER_S: Final = 4.0  # after the media
 PAUSE_S: Final = 0.2  # between two connections
-OVERALL_S: Final = 120.0
+OVERALL_S: Final = 300.0
 SCHEMES: Final = {"websocket": ("ws", "wss"), "http": ("http", "https"), "requests": ("http", "https")}
 LOCAL: Final = ("localhost", "{host}")
 
@@ -170,15 +170,20 @@ def _unfit(asked: Asked, profile: Profile) -> str:
 
 def _host(profile: Profile) -> str:
     """The host of a hosted service, a pattern where parts of it are the user's; nothing where anyone may run it."""
-    address = profile.transport.url or ""
+    address = _authority(profile.transport.url or "")
+    filled = address
     for name, value in profile.params.items():
-        address = address.replace(f"{{param.{name}}}", value)
-    rest = address.partition("://")[2]
-    host = re.split(r"[/?#]", rest)[0].rpartition("@")[2]
-    if host in LOCAL or host.startswith("{host}") or is_near(f"ws://{host}"):
+        filled = filled.replace(f"{{param.{name}}}", value)
+    if not filled or filled in LOCAL or is_near(f"ws://{filled}"):
         return ""
-    pattern = re.sub(r"\{[^{}]*\}", "*", host).partition(":")[0]
-    return "" if set(pattern) <= {"*"} else pattern
+    pattern = re.sub(r"\{[^{}]*\}", "*", address)
+    return pattern if set(pattern) - {"*"} else filled
+
+
+def _authority(address: str) -> str:
+    """The host of an address that may have fields in it, without user and port."""
+    rest = re.split(r"[/?#]", address.partition("://")[2])[0].rpartition("@")[2]
+    return re.sub(r":(\d+|\{[^{}]*\})$", "", rest)
 
 
 def _plan(asked: Asked, profile: Profile, name: str, corpus: Path) -> plans.Plan:
@@ -226,6 +231,7 @@ def _said(step: Any) -> str:
 
 async def _tried(asked: Asked, candidates: list[Candidate], say: Callable[[str], None]) -> list[Verdict]:
     verdicts: list[Verdict] = []
+    heard: list[tuple[Candidate, Conversation]] = []
     ends_s = time.monotonic() + asked.overall_s
     stopped = ""
     for number, candidate in enumerate(candidates, 1):
@@ -236,10 +242,17 @@ async def _tried(asked: Asked, candidates: list[Candidate], say: Callable[[str],
         if stopped:
             verdicts.append(Verdict(profile=name, fit="not tried", why=stopped))
             continue
+        known = next(((other, said) for other, said in heard if other.sends == candidate.sends), None)
+        refuted = known and _refuted(candidate, *known)
+        if refuted:
+            verdicts.append(refuted)
+            continue
         say(f"{number}/{len(candidates)} {name}: connecting")
         verdict, messages, status = await _one(candidate, min(EACH_S, left_s))
         say(f"{number}/{len(candidates)} {name}: {verdict.fit}: {verdict.why}")
         verdicts.append(verdict)
+        if verdict.handshake:
+            heard.append((candidate, messages))
         stopped = _reason_to_stop(asked, verdict, status)
         if verdict.fit == "fits" and not asked.every:
             _compare(candidate, candidates, messages, verdicts)
@@ -280,6 +293,17 @@ async def _one(candidate: Candidate, most_s: float) -> tuple[Verdict, Conversati
         candidate.profile.name, candidate.clear, record, replay(candidate.profile, Recording([heard])), waits=waits
     )
     return verdict, heard, record.connections[0].status if record.connections else None
+
+
+def _refuted(candidate: Candidate, other: Candidate, heard: Conversation) -> Verdict | None:
+    """What another profile heard speaks against this one, which would send the same; None: it does not."""
+    found = replay(candidate.profile, Recording([heard]))
+    if found.matched and found.unread <= found.matched and not found.troubles:
+        return None
+    why = f"sends the same as {other.profile.name}, and cannot read what came back; not contacted"
+    return Verdict(
+        profile=candidate.profile.name, fit="no", why=why, url=candidate.clear, outcome="no_output", unread=found.unread
+    )
 
 
 def _compare(fits: Candidate, candidates: list[Candidate], heard: Conversation, verdicts: list[Verdict]) -> None:

@@ -40,10 +40,13 @@ class Conversation:
 
 @dataclass
 class Recording:
-    """Conversations in the order of their beginning. `cut` counts messages that were not kept whole."""
+    """Conversations in the order of their beginning. `cut` counts messages that were not kept whole, `left` those that
+    were too many to be read.
+    """
 
     conversations: list[Conversation]
     cut: int = 0
+    left: int = 0
 
     @property
     def count(self) -> int:
@@ -57,19 +60,22 @@ def read(path: Path) -> Recording:
     _read_lines(path / MESSAGES if path.is_dir() else path, gathered)
     if not gathered.by_name:
         raise RecordingError([f"{path}: holds no message of a service"])
-    return Recording([Conversation(messages) for messages in gathered.by_name.values()], gathered.cut)
+    return Recording([Conversation(messages) for messages in gathered.by_name.values()], gathered.cut, gathered.left)
 
 
 @dataclass
 class _Gathered:
     by_name: dict[str, list[tuple[int, str | bytes]]] = field(default_factory=dict)
     cut: int = 0
+    left: int = 0
     count: int = 0
 
     def add(self, name: str, at_ns: int, data: str, binary: bool, cut: bool) -> None:
         if cut:
             self.cut += 1
-        elif self.count < MOST_MESSAGES:
+        elif self.count >= MOST_MESSAGES:
+            self.left += 1
+        else:
             self.count += 1
             whole = base64.b64decode(data) if binary else data
             self.by_name.setdefault(name, []).append((at_ns, whole))

@@ -94,9 +94,9 @@ def findings(profile: Profile, recording: Recording, line: Line) -> Iterator[Fin
             yield Finding(weight=weight, line=rule_line(line, number), rule=number + 1, what=what, advice=advice)
     yield from _of_channels(profile, found, line)
     yield from _of_scripts(profile, found, line)
-    if recording.cut:
-        what = f"{recording.cut} of the recorded messages were cut, and are passed over"
-        yield Finding(weight="fact", line=1, what=what)
+    for count, why in ((recording.cut, "not kept whole"), (recording.left, "too many")):
+        if count:
+            yield Finding(weight="fact", line=1, what=f"{count} recorded messages are passed over: {why}")
     if found.unread:
         what = f"no rule fits {found.unread} of {found.messages} recorded messages"
         advice = "fine where they say nothing; a rule with event: ignore says so"

@@ -200,3 +200,33 @@ def test_a_profile_of_another_scheme_is_not_tried_and_refused_where_asked_for(tm
     assert "http-stream" not in {candidate.profile.name for candidate in candidates}
     with pytest.raises(PlanError, match="speaks http:// or https://, not ws://"):
         attempt.chosen(attempt.Asked(url="ws://127.0.0.1:1", profiles=("http-stream",)), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("wss://api.example.com:443/v1?x=1", "api.example.com"),
+        ("wss://{param.region}.example.com/v1", "*.example.com"),  # whichever region the user names
+        ("ws://{host}:{port}/asr", ""),
+        ("ws://127.0.0.1:2700", ""),  # anyone may run it
+        ("{param.own}", ""),
+    ],
+)
+def test_a_profile_is_a_hosted_service_s_by_its_own_address(tmp_path: Path, url: str, host: str) -> None:
+    text = HOSTED.replace("wss://api.example.com/v1/listen", url)
+    text = text.replace("media:", "params: {region: eu, own: 'ws://127.0.0.1'}\nmedia:")
+    assert attempt._host(load.load_text(text, "sketch.yaml")) == host
+
+
+@pytest.mark.realtime
+async def test_a_profile_that_sends_what_was_answered_in_vain_is_not_sent_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, _ = load.source("vosk")
+    (tmp_path / "twin.yaml").write_text(text.replace("name: vosk", "name: twin"))
+    async with stranger(lambda _: '{"temperature": 21.5}') as (url, heard):
+        asked = attempt.Asked(url=url, profiles=("vosk", str(tmp_path / "twin.yaml")))
+        code = await asyncio.to_thread(attempt.door, asked, as_json=True, say=lambda _: None)
+    found = {each["profile"]: each for each in json.loads(capsys.readouterr().out)["tried"]}
+    assert (code, len(heard)) == (1, 1)
+    assert found["twin"]["why"] == "sends the same as vosk, and cannot read what came back; not contacted"
