@@ -77,7 +77,7 @@ def scene(said: Sequence[Said]) -> Scene:
         if each.kind in ("text", "binary", "body") and each.who == "client":
             found.client.append(Piece(at_ms, each.kind == "text", each.data))
         elif each.kind in ("text", "binary", "body"):
-            found.service.append((at_ms, each.data.decode() if each.kind == "text" else each.data))
+            found.service.append((at_ms, each.data.decode("utf-8", "replace") if each.kind == "text" else each.data))
         elif each.kind in ("close", "gone") and not found.closed_by:
             found.closed_by, found.close_code = each.who, each.code
     return found

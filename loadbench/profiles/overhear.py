@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 import h11
 import msgspec
+from websockets.exceptions import WebSocketException
 from websockets.extensions.permessage_deflate import PerMessageDeflate
 from websockets.frames import Close, Frame, Opcode
 from websockets.headers import parse_extension
@@ -62,7 +63,7 @@ class Overhearing:
                 self._frames[who].hear(data, at_ns)
             else:
                 self._http(who, data, at_ns)
-        except (h11.ProtocolError, ValueError) as error:
+        except (h11.ProtocolError, WebSocketException, ValueError) as error:
             self._lost = True
             self._say(who, "unread", at_ns, reason=f"not readable any more: {error}")
         if not data:

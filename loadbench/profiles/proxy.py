@@ -125,8 +125,9 @@ async def _pass_on(
     """One way, to its end. Either side may go while the other still speaks: that is no error of ours."""
     with contextlib.suppress(ConnectionError):
         while data := await _read(source):
-            overhearing.hear(who, data, time.monotonic_ns())
-            target.write(data)
+            at_ns = time.monotonic_ns()
+            target.write(data)  # first of all: who listens is not to hold up who speaks
+            overhearing.hear(who, data, at_ns)
             await target.drain()
     overhearing.hear(who, b"", time.monotonic_ns())
     with contextlib.suppress(OSError):

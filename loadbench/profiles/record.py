@@ -16,7 +16,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, BinaryIO, Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -59,9 +59,11 @@ def door(asked: Asked, say: Callable[[str], None]) -> int:
         handle = os.open(asked.out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
         raise PlanError([f"--out {asked.out}: {error.strerror}"]) from None
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
+    with os.fdopen(handle, "wb", buffering=0) as file:  # nothing is held back that a full disk would refuse at the end
         book = Book(file, veil, keep_media=asked.keep_media)
         asyncio.run(_record(asked, host, port, book, shown, say))
+        if book.trouble:
+            raise PlanError([f"--out {asked.out}: {book.trouble}; not all was written"])
     if not book.said:
         say("nobody came")
         return 1
@@ -73,9 +75,10 @@ def door(asked: Asked, say: Callable[[str], None]) -> int:
 class Book:
     """Writes down what is said, without secrets, and keeps it for the draft while there is room."""
 
-    def __init__(self, file: IO[str], veil: Veil, *, keep_media: bool) -> None:
+    def __init__(self, file: BinaryIO, veil: Veil, *, keep_media: bool) -> None:
         self.said: dict[int, list[Said]] = {}
         self.veil = veil
+        self.trouble = ""
         self._file, self._keep_media = file, keep_media
         self._room = MOST_KEPT_BYTES
 
@@ -86,8 +89,12 @@ class Book:
         self._room -= said.size
         kept.append(said if self._room > 0 else msgspec.structs.replace(said, data=b""))
         line = {"at_ms": round((said.at_ns - zero_ns) / 1e6, 3), "connection": said.connection, "from": said.who}
-        self._file.write(json.dumps(line | self._content(said), ensure_ascii=False) + "\n")
-        self._file.flush()
+        try:
+            if not self.trouble:
+                text = json.dumps(line | self._content(said), ensure_ascii=False)
+                self._file.write(text.encode("utf-8", "surrogatepass") + b"\n")
+        except OSError as error:  # the client and its service go on
+            self.trouble = error.strerror or str(error)
 
     def _content(self, said: Said) -> dict[str, Any]:
         veil, ours = self.veil, said.who == "client"

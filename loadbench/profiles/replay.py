@@ -262,8 +262,9 @@ def _of_rule(rule: Rule, tally: Tally, found: Replay) -> Iterator[tuple[Any, str
     if not tally.fits:
         missing = [path for path in _paths_of(rule) if path not in found.paths]
         near = [close for path in missing for close in get_close_matches(path, list(found.paths), 1, 0.7)]
-        weight = "warning" if near else "fact"
-        yield weight, f"fits none of {found.messages} recorded messages", f"meant {near[0]}?" if near else ""
+        if near or rule.outcome is None:  # errors are seldom recorded, and their rules no less right
+            advice = f"meant {near[0]}?" if near else ""
+            yield "warning" if near else "fact", f"fits none of {found.messages} recorded messages", advice
     elif not tally.fired:
         taker, count = tally.taken.most_common(1)[0]
         yield "warning", f"never fires: rule {taker + 1} took {count} messages that it fits", f"before rule {taker + 1}"
@@ -301,11 +302,11 @@ def _of_channels(profile: Profile, found: Replay, line: Line) -> Iterator[Findin
             continue
         here = {"line": rule_line(line, shown.rule), "rule": shown.rule + 1}
         if shown.stood >= STOOD:
-            what = f"channel {name}: its last text came {shown.stood} times more and was never marked final"
+            what = f"leaves the last text of channel {name}, which came {shown.stood} times more, without a final"
             advice = f"never_final: {{rule: promote_on_quiet, quiet_s: ...}}, or a mark of finality{_flags(found)}"
             yield Finding(weight="warning", what=what, advice=advice, **here)
         elif not shown.finals:
-            what = f"channel {name}: {shown.partials} texts, and never a final one"
+            what = f"leaves channel {name} with {shown.partials} texts, and none of them final"
             advice = f"never_final: {{rule: promote_on_done}}, or a mark of finality{_flags(found)}"
             yield Finding(weight="warning", what=what, advice=advice, **here)
 

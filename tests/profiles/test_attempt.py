@@ -50,6 +50,7 @@ async def stranger(answer: Any) -> AsyncIterator[tuple[str, list[list[Any]]]]:
         yield f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}", heard
 
 
+@pytest.mark.slow
 @pytest.mark.realtime
 @pytest.mark.parametrize("name", ["vosk", "sign-frames", "sign-frames-binary", "http-stream"])
 async def test_the_right_profile_is_named_for_each_simulated_service(tmp_path: Path, name: str) -> None:

@@ -15,6 +15,9 @@ import pytest
 from websockets.asyncio.client import connect
 
 from loadbench.profiles import sample
+from loadbench.profiles.overhear import Said
+from loadbench.profiles.record import Book
+from loadbench.profiles.veil import Veil
 from loadbench.session.load import load_profile
 from loadbench.simulator.options import Options
 from loadbench.simulator.serve import running
@@ -57,6 +60,7 @@ def said(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "said.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["vosk", "sign-frames", "sign-frames-binary", "http-stream"])
 async def test_a_draft_of_a_recorded_session_works(tmp_path: Path, name: str) -> None:
     path = corpus(tmp_path, name)
@@ -125,6 +129,15 @@ async def test_all_media_are_kept_where_that_is_asked_for(tmp_path: Path) -> Non
     (entry,) = [entry for entry in said(tmp_path) if "binary" in entry]
     assert base64.b64decode(entry["base64"]) == b"\x01\x02" * 100
     assert entry["from"] == "client"
+
+
+def test_a_recording_that_cannot_be_written_is_said_and_the_client_is_not_disturbed() -> None:
+    with Path("/dev/full").open("wb", buffering=0) as full:
+        book = Book(full, Veil(), keep_media=False)
+        for at_ns in (5, 6):
+            book.note(Said(at_ns=at_ns, connection=1, who="client", kind="text", data=b"x", size=1))
+    assert "space" in book.trouble.lower()
+    assert len(book.said[1]) == 2, "and what was said is kept for the draft"
 
 
 async def test_nobody_came_is_no_success(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_finals_that_are_sentences_of_their_own_are_fine() -> None:
 
 def test_a_final_that_never_comes_is_told() -> None:
     (what,) = whats(examined(text(PARTIAL), *GOOD[:2]))
-    assert what == "channel transcript: 2 texts, and never a final one"
+    assert what == "leaves channel transcript with 2 texts, and none of them final"
 
 
 @pytest.mark.parametrize("never", ["promote_on_done", "promote_on_quiet, quiet_s: 1.0"])
@@ -54,7 +54,7 @@ def test_it_is_not_missed_where_the_profile_knows_that(never: str) -> None:
 def test_a_last_text_that_is_repeated_unchanged_to_the_end_was_final_long_ago() -> None:
     said = [{"text": "turn", "done": False}, *[{"text": "turn left", "done": False}] * 4]
     (what,) = whats(examined(text(FLAGGED), *said))
-    assert what == "channel transcript: its last text came 3 times more and was never marked final"
+    assert what == "leaves the last text of channel transcript, which came 3 times more, without a final"
 
 
 def test_a_field_that_no_message_has_is_told_with_the_one_that_was_meant() -> None:
