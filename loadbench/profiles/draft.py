@@ -23,7 +23,10 @@ ORDINARY: Final = (
     *("host", "connection", "upgrade", "user-agent", "accept", "accept-encoding", "accept-language", "cache-control"),
     *("pragma", "origin", "content-length", "transfer-encoding", "content-type", "expect", "x-loadbench-session"),
 )
-QUIET: Final = {"for_s": 2.0, "max_s": 10.0}
+HEAD: Final = """\
+# Drafted from one recorded conversation. What was guessed is said above it: look at it once. The text models unkeyed,
+# delta and labels are recognised; a service that numbers its segments may need keyed, snapshot, tokens or edit.
+"""
 RATE_NAME: Final = re.compile(r"rate|hz|sampl", re.IGNORECASE)
 
 
@@ -89,7 +92,7 @@ def conversation(found: Scene) -> Conversation:
 
 
 def draft(found: Scene, name: str, url: str, secrets: Mapping[str, str]) -> str:
-    """The profile's YAML. `url` is the service's address without secrets, `secrets` have a name for each value.
+    """The profile's YAML. `url` is the service's address; each of `secrets`, a value with its name, becomes a field.
 
     Raises DraftError where there was too little to go by.
     """
@@ -97,7 +100,7 @@ def draft(found: Scene, name: str, url: str, secrets: Mapping[str, str]) -> str:
     text = "".join(_written(section) for section in sections)
     for secret, called in sorted(secrets.items(), key=lambda pair: -len(pair[0])):
         text = text.replace(secret, f"{{secret.{called}}}")
-    return f"# Drafted from one recorded conversation. What was guessed is said above it: look at it once.\n{text}"
+    return f"{HEAD}{text}"
 
 
 def _sections(found: Scene, name: str, url: str) -> Iterator[Section]:

@@ -68,7 +68,7 @@ def door(asked: Asked, say: Callable[[str], None]) -> int:
         say("nobody came")
         return 1
     print(f"recording  {asked.out}")
-    _drafted(asked, book, shown, say)
+    _drafted(asked, book, say)
     return 0
 
 
@@ -217,12 +217,12 @@ async def _record(asked: Asked, host: str, port: int, book: Book, shown: str, sa
         raise PlanError([f"--listen {asked.listen}: {error.strerror or error}"]) from None
 
 
-def _drafted(asked: Asked, book: Book, shown: str, say: Callable[[str], None]) -> None:
+def _drafted(asked: Asked, book: Book, say: Callable[[str], None]) -> None:
     """The draft of the longest conversation, written, and checked against it."""
     said = max(book.said.values(), key=len)
     try:
         scene = draft.scene(said)
-        text = draft.draft(scene, asked.draft.stem, shown, book.veil.known)
+        text = book.veil.exact(draft.draft(scene, asked.draft.stem, asked.to, book.veil.known))
     except draft.DraftError as error:
         say(f"no profile could be drafted: {error}")
         return

@@ -61,6 +61,10 @@ class Veil:
         """Without any secret that is known by now."""
         return self._masks.mask_message(text) if self._masks else text
 
+    def exact(self, text: str) -> str:
+        """Without any whole secret; pieces of one stay, so that a file stays what it is."""
+        return self._masks.mask(text, cut=False)
+
     def data(self, data: bytes) -> bytes:
         """As `text`."""
         return self._masks.mask_bytes(data) if self._masks else data
