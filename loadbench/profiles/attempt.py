@@ -67,9 +67,22 @@ class Candidate:
     @property
     def sends(self) -> dict[str, Any]:
         """All that a session of it sends: two profiles with the same get the same answers."""
-        full = self.profile.model_dump(mode="json", include={"open", "media", "end"})
+        heard = {
+            "name",
+            "about",
+            "checked",
+            "channels",
+            "primary",
+            "receive",
+            "never_final",
+            "close",
+            "pace",
+            "simulate",
+        }
+        full = self.profile.model_dump(mode="json", exclude=heard)
         steps = [{key: value for key, value in step.items() if key.startswith("send_")} for step in full["end"]]
-        return full | {"end": steps, "url": self.clear}
+        media = full["media"] | {"ack": None}
+        return full | {"end": steps, "media": media, "transport": full["transport"] | {"url": self.clear}}
 
 
 def door(asked: Asked, *, as_json: bool, say: Callable[[str], None]) -> int:
@@ -148,7 +161,7 @@ def outline(asked: Asked, candidates: list[Candidate]) -> Iterator[str]:
     for candidate in candidates:
         media = candidate.profile.media
         form = f"{media.format} at {media.rate_hz} Hz" if media.kind == "audio" else f"{media.codec} frames"
-        says = [_said(step) for step in candidate.profile.open if step.wait is None]
+        says = [text for step in candidate.profile.open if (text := _said(step))]
         opening = f"says {' '.join(says)}, then " if says else ""
         yield f"  {candidate.profile.name}: {candidate.clear}: {opening}{media.kind}, {form}"
 
@@ -223,7 +236,7 @@ def _said(step: Any) -> str:
         return json.dumps(step.send_json, ensure_ascii=False)
     if step.send_text is not None:
         return str(step.send_text)
-    return "a binary message"
+    return "a binary message" if step.model_fields_set & {"send_binary", "send_base64"} else ""
 
 
 # ---- trying
