@@ -308,30 +308,115 @@ def corpus_prepare(
 
 
 @profile_app.command("list")
-def profile_list() -> None:
-    """The profiles that are shipped."""
-    from loadbench.session import load
+def profile_list(
+    as_json: Annotated[bool, typer.Option("--json", help="print them as JSON")] = False,
+) -> None:
+    """The profiles that are shipped: service, transport, channels, and how each was checked."""
+    from loadbench.profiles import show
 
-    for name in sorted(load.shipped()):
-        print(f"{name:22}{load.load_profile(name).about}")
+    rows = show.rows()
+    print(json.dumps(rows, indent=2, ensure_ascii=False) if as_json else show.table(rows))
 
 
 @profile_app.command("show")
-def profile_show(name: Annotated[str, typer.Argument(help="a shipped name or a file")]) -> None:
+def profile_show(
+    name: Annotated[Text, typer.Argument(metavar="[NAME|FILE]", help="a shipped name or a file")] = None,
+    resolved: Annotated[bool, typer.Option("--resolved", help="as it takes effect, with all defaults")] = False,
+    schema: Annotated[bool, typer.Option("--schema", help="the JSON Schema of the profile language")] = False,
+) -> None:
     """Print a profile's source, to start one's own from."""
+    from loadbench.profiles import show
     from loadbench.session import load
 
-    load.load_profile(name)
-    print(load.shipped().get(name, Path(name)).read_text("utf-8"), end="")
+    if schema == (name is not None) or (schema and resolved):
+        raise plans.PlanError(["profile show takes the name of a profile or a file, or --schema"])
+    if name is None:
+        print(show.schema())
+        return
+    text, file = load.source(name)
+    load.load_text(text, file)
+    print(show.resolved(text, file) if resolved else text, end="")
 
 
 @profile_app.command("check")
-def profile_check(file: Annotated[str, typer.Argument(help="a profile file, or a shipped name")]) -> None:
-    """Read a profile and say all that is wrong with it, with lines. Exit code 2 where there are problems."""
-    from loadbench.session import load
+def profile_check(
+    file: Annotated[str, typer.Argument(help="a profile file, or a shipped name")],
+    messages: Annotated[
+        Path | None, typer.Option(help='recorded messages: a bundle, or JSON lines {"at_ms": ..., "data": ...}')
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="exit code 1 where there are warnings")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print the findings as JSON")] = False,
+) -> None:
+    """Read a profile and say all that is wrong or odd, with lines. Exit code 2 for errors.
 
-    profile = load.load_profile(file)
-    print(f"{profile.name}: good; speaks {profile.transport.kind}, headline channel {profile.headline}")
+    With recorded messages, also what these say against it: finals that change, fields that never come.
+    """
+    from loadbench.profiles import examine
+
+    found = examine.examine(file, messages)
+    print(json.dumps(found.plain(), indent=2, ensure_ascii=False) if as_json else found.text())
+    sys.exit(found.code(strict=strict))
+
+
+@profile_app.command("try")
+def profile_try(
+    url: Annotated[str, typer.Argument(help="the service, for instance ws://127.0.0.1:2700")],
+    profiles: Annotated[Text, typer.Option(help="only these, with commas between: shipped names or files")] = None,
+    corpus: Annotated[Path | None, typer.Option(help="take the media from here, not from the built-in sample")] = None,
+    header: Annotated[list[str] | None, typer.Option(help='"Name: value", may be repeated')] = None,
+    secret: Annotated[list[str] | None, typer.Option(help="NAME=env:VARIABLE or NAME=file:PATH, repeatable")] = None,
+    param: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, for profiles that have it")] = None,
+    every: Annotated[bool, typer.Option("--all", help="go on behind the first that fits for certain")] = False,
+    seconds: Annotated[float, typer.Option(help="at most so long over all")] = 300.0,
+    yes: Annotated[bool, typer.Option("--yes", help="contact an address beyond this machine and its network")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print the verdicts as JSON")] = False,
+) -> None:
+    """Find out which shipped profiles fit a service: short sessions, one at a time. 0: one fits; 1: none.
+
+    4: nobody was reached. Hosted services' own profiles are tried at their hosts, or where they are asked for.
+    """
+    from loadbench.profiles import attempt
+
+    asked = attempt.Asked(
+        url=url,
+        profiles=tuple(filter(None, (name.strip() for name in (profiles or "").split(",")))),
+        corpus=corpus,
+        headers=_headers(header or []).get("target.headers", {}),
+        secrets=_pairs("--secret", secret or []),
+        params=_pairs("--param", param or []),
+        every=every,
+        overall_s=seconds,
+        confirmed=yes,
+    )
+    sys.exit(attempt.door(asked, as_json=as_json, say=lambda line: print(line, file=sys.stderr, flush=True)))
+
+
+@profile_app.command("record")
+def profile_record(
+    to: Annotated[str, typer.Option(help="the service, for instance ws://127.0.0.1:2700")],
+    out: Annotated[Path, typer.Option(help="the recording, JSON lines; must not be there yet")],
+    listen: Annotated[str, typer.Option(help="where the client is to connect to; port 0: a free one")] = "127.0.0.1:0",
+    draft: Annotated[Path | None, typer.Option(help="the drafted profile; beside the recording, as .yaml")] = None,
+    secret: Annotated[list[str] | None, typer.Option(help="a header, query or JSON name to hide; repeatable")] = None,
+    keep_media: Annotated[bool, typer.Option("--keep-media", help="keep all media in the recording")] = False,
+    connections: Annotated[int | None, typer.Option(help="end after so many connections; else at Ctrl-C")] = None,
+) -> None:
+    """Stand between a client and its service, write down what they say, and draft a profile from it.
+
+    Bytes pass unchanged. 0: recorded; 1: nobody came.
+    """
+    from loadbench.profiles import record
+
+    asked = record.Asked(
+        listen=listen,
+        to=to,
+        out=out,
+        draft=draft or out.with_suffix(".yaml"),
+        secrets=tuple(secret or ()),
+        keep_media=keep_media,
+        connections=connections,
+    )
+    sys.exit(record.door(asked, lambda line: print(line, file=sys.stderr, flush=True)))
 
 
 @app.command()
@@ -437,6 +522,13 @@ def _headers(lines: list[str]) -> dict[str, Any]:
         raise plans.PlanError([f'--header must be "Name: value", not {line.split("=")[0]!r}' for line in wrong])
     pairs = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     return {"target.headers": pairs} if pairs else {}
+
+
+def _pairs(flag: str, lines: list[str]) -> dict[str, str]:
+    wrong = [line for line in lines if not line.partition("=")[1]]
+    if wrong:
+        raise plans.PlanError([f"{flag} must be NAME=..., not a word without =" for _ in wrong])
+    return {name.strip(): value for name, _, value in (line.partition("=") for line in lines)}
 
 
 def _settings(lines: list[str]) -> dict[str, Any]:

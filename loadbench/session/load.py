@@ -40,6 +40,11 @@ def shipped() -> dict[str, Path]:
 
 def load_profile(name_or_path: str) -> Profile:
     """A shipped profile by its name, or one of your own by its path. Raises ProfileError."""
+    return load_text(*source(name_or_path))
+
+
+def source(name_or_path: str) -> tuple[str, str]:
+    """The text of a profile, and the name of its file for messages; the text is not judged. Raises ProfileError."""
     path = shipped().get(name_or_path)
     if path is None:
         path = Path(name_or_path)
@@ -55,7 +60,18 @@ def load_profile(name_or_path: str) -> Profile:
         raise ProfileError([f"{path}: is not UTF-8 (byte {error.start})"]) from error
     if len(text) > MOST_BYTES // 4:
         raise ProfileError([f"{path}: far too long for a profile"])
-    return load_text(text, path.name)
+    return text, path.name
+
+
+def lines(text: str) -> Callable[[Place], int]:
+    """Where things stand in the text of a good profile: the line, from 1, of a place, or of the nearest around it."""
+    marks, _ = _parse(text, "profile")
+    return marks.line
+
+
+def tree(text: str) -> Any:
+    """What a good profile says by itself, without defaults."""
+    return _parse(text, "profile")[1]
 
 
 def load_text(text: str, source: str) -> Profile:
