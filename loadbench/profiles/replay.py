@@ -105,9 +105,10 @@ def findings(profile: Profile, recording: Recording, line: Line) -> Iterator[Fin
 
 def scripted(how: Compiled) -> list[Callable[[Any], bool]]:
     """The conditions on which the scripts wait, without those that any message fulfils."""
-    waits = [step.wait for step in how.profile.open if step.wait and (step.wait.has or step.wait.match)]
+    steps = [*how.profile.open, *how.profile.begin]
+    waits = [step.wait for step in steps if step.wait and (step.wait.has or step.wait.match)]
     tests = [compile_condition(wait.has, wait.match) for wait in waits]
-    return [*tests, *(step.fits for step in how.end if isinstance(step, Finish) and step.fits is not None)]
+    return [*tests, *(step.do.fits for step in how.end if isinstance(step.do, Finish) and step.do.fits is not None)]
 
 
 # ---- hearing
@@ -313,16 +314,14 @@ def _of_channels(profile: Profile, found: Replay, line: Line) -> Iterator[Findin
 
 def _of_scripts(profile: Profile, found: Replay, line: Line) -> Iterator[Finding]:
     """Messages that the scripts wait for, and that never come."""
-    for number, step in enumerate(profile.open):
-        wait = step.wait
-        if wait is not None and not _any_fits(wait.has, wait.match, found.items):
-            what = (
-                f"step {number + 1} of the opening waits for a message that none of {found.messages} recorded ones is"
-            )
-            advice = "sessions would never be ready"
-            yield Finding(weight="warning", line=line(("open", number)), what=what, advice=advice)
-    steps = (step for step in compile_profile(profile).end if isinstance(step, Finish))
-    for finish in steps:
+    for script, steps in {"open": profile.open, "begin": profile.begin}.items():
+        for number, step in enumerate(steps):
+            wait = step.wait
+            if wait is not None and not _any_fits(wait.has, wait.match, found.items):
+                what = f"{script}[{number}] waits for a message that none of {found.messages} recorded ones is"
+                advice = "sessions would never be ready"
+                yield Finding(weight="warning", line=line((script, number)), what=what, advice=advice)
+    for finish in (step.do for step in compile_profile(profile).end if isinstance(step.do, Finish)):
         named = finish.fits is not None and any(finish.fits(item) for item in found.items)
         if finish.on == {"message"} and not named and not found.kinds["done"]:
             what = f"the output is done with a message that none of {found.messages} recorded ones is"

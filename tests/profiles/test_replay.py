@@ -104,7 +104,7 @@ def test_a_wait_and_a_done_that_no_message_fulfils_are_told() -> None:
     more = "open: [{wait: {match: \"type == 'ready'\"}}]\n"
     profile = text(PARTIAL, FINAL, more=more).replace("[close]", "[message], match: \"type == 'end'\"")
     said = whats(examined(profile, *GOOD))
-    assert any("step 1 of the opening waits" in what for what in said)
+    assert any("open[0] waits for a message" in what for what in said)
     assert any("the output is done with a message" in what for what in said)
 
 
