@@ -14,6 +14,8 @@ from loadbench.session.wire import Limits
 from loadbench.transports.contract import Address, Tls
 
 SESSION_HEADER: Final = "x-loadbench-session"
+SESSION_VARIABLE: Final = "LOADBENCH_SESSION"  # the same for a local program
+PROGRAM: Final = "exec:"
 USUAL_PORTS: Final = {"ws": 80, "http": 80, "wss": 443, "https": 443}
 
 
@@ -34,6 +36,8 @@ class Addresses:
         self._query = [(name, compile_text(value)) for name, value in part.query]
         self._headers = _merged(part.headers.items(), start.headers)
         self._subprotocols = [compile_text(name) for name in part.subprotocols]
+        self._env = [(name, compile_text(value)) for name, value in start.env.items()]
+        self._options = [(name, compile_text(value)) for name, value in part.options.items()]
         self._tls = Tls(**start.tls)
         self.message_bytes = part.max_message_bytes or int(start.limits.get("message_bytes") or Limits().message_bytes)
         self._constant = {f"param.{name}": value for name, value in (dict(profile.params) | start.params).items()}
@@ -53,7 +57,10 @@ class Addresses:
             "time.unix": str(wall_ns // 1_000_000_000),
             "time.unix_ms": str(wall_ns // 1_000_000),
         }
-        url = urlsplit(self._address({"host": "", "port": ""} | fields))
+        address = self._address({"host": "", "port": ""} | fields)
+        if address.startswith(PROGRAM):  # a command line, which only looks like an address
+            return fields | {"host": "", "port": ""}
+        url = urlsplit(address)
         port = url.port or USUAL_PORTS.get(url.scheme)
         return fields | {"host": url.hostname or "", "port": str(port or "")}
 
@@ -73,8 +80,10 @@ class Addresses:
     def _of(self, fields: dict[str, str]) -> Address:
         part = self._part
         headers = [(name, value.render(fields)) for name, value in self._headers]
+        env = [(name, value.render(fields)) for name, value in self._env]
         if self._start.identify:
             headers.append((SESSION_HEADER, fields["session.id"]))
+            env.append((SESSION_VARIABLE, fields["session.id"]))
         return Address(
             url=_with_query(self._address(fields), [(name, value.render(fields)) for name, value in self._query]),
             headers=tuple(headers),
@@ -86,6 +95,8 @@ class Addresses:
             tls=self._tls,
             ping_every_s=part.ping.every_s,
             ping_timeout_s=part.ping.timeout_s,
+            env=tuple(env),
+            options=tuple((name, value.render(fields)) for name, value in self._options),
         )
 
 

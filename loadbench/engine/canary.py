@@ -107,6 +107,7 @@ def elsewhere(start: Start, url: str, params: dict[str, str]) -> Start:
         start,
         url=url,
         headers=[],
+        env={},
         params=params,
         secrets=dict.fromkeys(start.secrets, PLACEHOLDER),
         identify=False,
