@@ -393,7 +393,7 @@ def _simulate(**given: Any) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # a recogniser has a thread for each stream, and no more
     with contextlib.suppress(KeyboardInterrupt):
         if chosen.get("stdio"):
-            sys.exit(stdio.run(Options(**chosen)))
+            os._exit(stdio.run(Options(**chosen)))  # taking Python apart would take longer than many a delay
         serve.run(Options(**chosen), ready=lambda url: print(f"listening on {url}", flush=True))
 
 

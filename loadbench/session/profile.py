@@ -224,8 +224,8 @@ class Receive(Part):
     """How messages are cut and decoded, and the rules; `fire`: the first rule that fits, or all of them.
 
     `framing` cuts an HTTP body or a program's output: message (WebSocket), lines (one message a line), sse (events).
-    `decode`: json, text, nested (JSON inside the string field `nested`), array (each element is a message). A text equal to one of
-    `sentinels` is not decoded: it is matched as {"sentinel": TEXT}.
+    `decode`: json, text, nested (JSON inside the string field `nested`), array (each element is a message). A text
+    equal to one of `sentinels` is not decoded: it is matched as {"sentinel": TEXT}.
     """
 
     framing: Literal["message", "lines", "sse", "auto"] = "message"

@@ -23,7 +23,10 @@ FAILED = 1  # the status where a close code is none
 
 
 def run(options: Options) -> int:
-    """One session; the status to exit with. Raises OptionsError, ProfileError and the like before it speaks."""
+    """One session; the status to exit with, which is best done at once, so that the end is not late as well.
+
+    Raises OptionsError, ProfileError and the like before it speaks.
+    """
     return asyncio.run(_session(options))
 
 

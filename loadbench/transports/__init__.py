@@ -1,5 +1,6 @@
 """How bytes travel: each transport takes wire messages, stamps what arrives at the edge, and says how it ended."""
 
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final, cast
@@ -25,11 +26,12 @@ def load(name: str) -> Transport:
         return cast(Transport, import_module(f"loadbench.transports.{name}").transport)
     found = {point.name: point for point in entry_points(group=GROUP)}
     if name not in found:
-        installed = ", ".join(sorted(found)) or "none"
+        near = get_close_matches(name, [*NAMES, *found], 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
         raise TransportError(
-            f"transport.kind: no transport is called {name!r}; built in: {', '.join(NAMES[:-1])}; plug-ins installed:"
-            f" {installed}; a plug-in is a package beside loadbench, in the same environment, with an entry point"
-            f" {name!r} in the group {GROUP}"
+            f"transport.kind: no transport is called {name!r}{hint}; built in: {', '.join(NAMES[:-1])}; plug-ins"
+            f" installed: {', '.join(sorted(found)) or 'none'}; to have another, install its package beside loadbench,"
+            f" in the same environment: it names {name!r} as an entry point in the group {GROUP}"
         )
     return _loaded(found[name])
 
