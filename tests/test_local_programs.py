@@ -60,7 +60,7 @@ async def test_the_known_delays_of_a_program_are_measured_through_its_pipes(tmp_
 
 
 async def test_frames_go_to_a_program_each_after_its_length(tmp_path: Path) -> None:
-    clip = [line for line in DEMO.read_text().splitlines() if "sign-01" in line][0]
+    clip = next(line for line in DEMO.read_text().splitlines() if "sign-01" in line)
     item = json.loads(clip) | {"video_filepath": str(DEMO.parent / json.loads(clip)["video_filepath"])}
     (tmp_path / "manifest.jsonl").write_text(json.dumps(item) + "\n")
     simulator = python("-m", "loadbench", "simulate", "--stdio", "--profile", "local-frames", "--log", "sim.jsonl")
