@@ -43,12 +43,19 @@ class Keeper:
         try:
             return await asyncio.shield(started)
         except asyncio.CancelledError:
-            started.add_done_callback(self._unwanted)
+            started.add_done_callback(self._given_up)
             raise
 
     def end(self, program: Program) -> None:
         """Tell the program and its group to end, and see that they do."""
         self._asked.put(partial(self._end, program))
+
+    def unwanted(self, program: Program) -> None:
+        """End a program whose pipes nobody has taken."""
+        for pipe in (program.stdin, program.stdout, program.stderr):
+            if pipe is not None:
+                pipe.close()
+        self.end(program)
 
     def close(self) -> None:
         """End all that still run, and wait until they have ended."""
@@ -105,13 +112,9 @@ class Keeper:
             _tell(program, signal.SIGTERM)
             self._ending[program] = time.monotonic() + GRACE_S, False
 
-    def _unwanted(self, started: "asyncio.Future[Program]") -> None:
+    def _given_up(self, started: "asyncio.Future[Program]") -> None:
         if not started.cancelled() and started.exception() is None:
-            program = started.result()
-            for pipe in (program.stdin, program.stdout, program.stderr):
-                if pipe is not None:
-                    pipe.close()
-            self.end(program)
+            self.unwanted(started.result())
 
 
 @cache

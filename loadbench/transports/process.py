@@ -80,8 +80,11 @@ class ProcessLink:
         self.straight: Callable[[Buffer], int] = takes_nothing
         self._program, self._listener, self._clock = program, listener, clock
         self._loop = asyncio.get_running_loop()
-        self._in, self._out, self._err = (_open(pipe) for pipe in (program.stdin, program.stdout, program.stderr))
         self._life: int | None = os.pidfd_open(program.pid)
+        self._in, self._out, self._err = program.stdin, program.stdout, program.stderr
+        for pipe in (self._in, self._out, self._err):
+            if pipe is not None:
+                os.set_blocking(pipe.fileno(), False)
         self._queue: deque[memoryview] = deque()
         self._queued = 0
         self._paused = self._ends = self._shut = False
@@ -109,7 +112,7 @@ class ProcessLink:
         if self._in is None or self._ends:
             return waiting
         if not self._queue:
-            self._loop.add_writer(self._in, self._drain)
+            self._loop.add_writer(self._in.fileno(), self._drain)
             self.straight = takes_nothing
         self._queue.append(memoryview(wire)[taken:])
         self._queued += len(wire) - taken
@@ -149,12 +152,12 @@ class ProcessLink:
         self.straight = self._give
         self._listener.opened(Opened(self._clock(), remote=f"process {self._program.pid}"))
         if self.cause is None:
-            self._loop.add_reader(self._out, self._hear)
-            self._loop.add_reader(self._err, self._hear_aside)
+            self._loop.add_reader(self._out.fileno(), self._hear)
+            self._loop.add_reader(self._err.fileno(), self._hear_aside)
             self._loop.add_reader(self._life, self._exited)
 
     def _give(self, wire: Buffer) -> int:
-        return os.write(self._in, wire) if self._in is not None else 0
+        return 0 if self._in is None else os.write(self._in.fileno(), wire)
 
     def _drain(self) -> None:
         """Give what waits, as much as the pipe takes."""
@@ -173,7 +176,7 @@ class ProcessLink:
         if self._paused and self._queued <= LOW_WATER:
             self._resume()
         if self._in is not None and not self._queue:
-            self._loop.remove_writer(self._in)
+            self._loop.remove_writer(self._in.fileno())
             self.straight = self._give
             if self._ends:
                 self._close_input()
@@ -257,8 +260,8 @@ class ProcessLink:
     def _close_input(self) -> None:
         """From now on the program is given nothing more."""
         if self._in is not None:
-            self._loop.remove_writer(self._in)
-            os.close(self._in)
+            self._loop.remove_writer(self._in.fileno())
+            self._in.close()
         self._in, self.straight = None, takes_nothing
         self._queue.clear()
         self._queued = 0
@@ -270,11 +273,14 @@ class ProcessLink:
         if self.cause is None:
             self._listener.resumed(self._clock())
 
-    def _close(self, file: int | None) -> None:
+    def _close(self, file: IO[bytes] | int | None) -> None:
         """Read from it no more."""
-        if file is not None:
+        if isinstance(file, int):
             self._loop.remove_reader(file)
             os.close(file)
+        elif file is not None:
+            self._loop.remove_reader(file.fileno())
+            file.close()
 
 
 class ProcessTransport:
@@ -305,7 +311,12 @@ class ProcessTransport:
         """Start the program; `opened` follows as soon as it runs."""
         words, env = command(address.url), {**os.environ, **dict(address.env)}
         try:
-            return ProcessLink(await keeper().start(words, env), listener, clock)
+            program = await keeper().start(words, env)
+            try:
+                return ProcessLink(program, listener, clock)
+            except OSError:  # no file handle is left for it
+                keeper().unwanted(program)
+                raise
         except OSError as error:
             listener.lost(_not_started(error, words[0], clock()))
         except asyncio.CancelledError:
@@ -334,20 +345,10 @@ def _not_started(error: OSError, program: str, at_ns: int) -> Cause:
     return Cause("refused", at_ns, reason=reason)
 
 
-def _open(pipe: IO[bytes] | None) -> int | None:
-    """A handle of our own, so that nobody else closes it."""
-    if pipe is None:
-        return None
-    with pipe:
-        file = os.dup(pipe.fileno())
-    os.set_blocking(file, False)
-    return file
-
-
-def _read(file: int | None) -> bytes | None:
+def _read(pipe: IO[bytes] | None) -> bytes | None:
     """What is there; b"" at its end, None where there is nothing now, or nothing to read from."""
     try:
-        return None if file is None else os.read(file, READ_BYTES)
+        return None if pipe is None else os.read(pipe.fileno(), READ_BYTES)
     except BlockingIOError:
         return None
     except OSError:

@@ -1,4 +1,5 @@
 import asyncio
+import errno
 import os
 import shlex
 import signal
@@ -277,3 +278,14 @@ async def test_a_tester_that_is_killed_takes_its_programs_with_it(number):
     tester.send_signal(number)
     await tester.wait()
     await vanished(program)
+
+
+@realtime
+async def test_a_program_for_which_no_file_handle_is_left_is_our_shortage_and_does_not_stay(dial, monkeypatch):
+    def none_left(pid):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(os, "pidfd_open", none_left)
+    one = await dial("process", "exec:sleep 60")
+    assert (one.causes[0].kind, one.causes[0].by) == ("resource", "us")
+    await nobody_is_kept()
