@@ -19,7 +19,6 @@ from loadbench.engine.health import raise_file_limit
 from loadbench.simulator import serve
 from loadbench.simulator.options import Options
 
-KINDS: Final = ("websocket", "http")  # transports that it can stand at the other end of
 LISTENS: Final = "listens "
 PATIENCE_S: Final = 15.0  # for the process to come up, on a small device
 END_S: Final = 3.0

@@ -27,6 +27,7 @@ from loadbench.simulator.timetable import Timetable
 MESSAGE_BYTES = 64 * 1024 * 1024
 BACKLOG = 4096
 CUT = 1006
+SERVED = ("websocket", "http")  # transports at whose other end a server stands
 _ADVICE = (
     "a local program is simulated with --stdio, and started by the tester (--url 'exec:loadbench simulate --stdio')"
 )
@@ -58,7 +59,7 @@ def run(options: Options, *, ready: Callable[[str], None] | None = None) -> None
 async def running(options: Options) -> AsyncIterator[str]:
     """A service that listens; gives its address, and ends all sessions on leaving. Raises as `serve` does."""
     profile = load_profile(options.profile)
-    if profile.transport.kind not in ("websocket", "http"):
+    if profile.transport.kind not in SERVED:
         raise OptionsError([f"profile {profile.name} speaks {profile.transport.kind}: {_ADVICE}"])
     if options.nice:
         os.nice(options.nice)  # here, on the main thread: those that it starts inherit it

@@ -26,7 +26,10 @@ def shell(script):
 
 def runs(pid):
     """A zombie does not run, but nobody of ours may be one for long either."""
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 async def vanished(pid):
