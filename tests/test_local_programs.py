@@ -82,6 +82,11 @@ PROGRAMS = {
     "garbage": ("print('no json', flush=True); input()", "parse_error", "not JSON"),
     "no newline": ("print('x' * 3_000_000, end='', flush=True); input()", "our_limit", "over our limit of 1048576"),
     "says nothing": ("import sys; sys.stdin.buffer.read()", "no_output", "had said nothing at all"),
+    "floods": (
+        "import os, itertools; all(os.write(1, b'{}\\n' * 1000) for _ in itertools.count())",
+        "no_final",
+        "no end of output within 1 s",
+    ),
     "does not read": ("import time; time.sleep(60)", "no_final", "no end of output within 1 s"),
 }
 

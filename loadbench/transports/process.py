@@ -37,7 +37,7 @@ from loadbench.transports.keeper import keeper
 
 SCHEME: Final = "exec:"
 LOW_WATER: Final = HIGH_WATER // 4
-READ_BYTES: Final = 64 * 1024
+READ_BYTES: Final = 4096  # a turn: of a program that floods us a thousand lines, and not all that a pipe holds
 ASIDE_BYTES: Final = 64 * 1024  # of a program's standard error, its end
 SAID_CHARACTERS: Final = 300
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

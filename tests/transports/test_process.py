@@ -14,7 +14,7 @@ from loadbench.session.wire import Cause
 from loadbench.transports import load
 from loadbench.transports.contract import Address, AddressError
 from loadbench.transports.keeper import keeper
-from loadbench.transports.process import ASIDE_BYTES, HIGH_WATER, command
+from loadbench.transports.process import ASIDE_BYTES, HIGH_WATER, READ_BYTES, command
 
 transport = load("process")
 realtime = pytest.mark.realtime
@@ -169,7 +169,7 @@ async def test_one_that_closes_its_input_is_still_listened_to(dial):
 @realtime
 async def test_a_flood_is_heard_piece_by_piece_and_can_be_cut(dial):
     one = await (await dial("process", "exec:yes")).until(lambda one: len(one.data) > 20)
-    assert max(map(len, one.data)) <= 64 * 1024
+    assert max(map(len, one.data)) <= READ_BYTES
     one.link.abort()
     assert (await one.end()).kind == "aborted"
     await nobody_is_kept()
