@@ -88,7 +88,7 @@ def about(version: Annotated[bool, typer.Option("--version", help="print the ver
 @app.command()
 def run(
     plan: Annotated[Path | None, typer.Argument(metavar="[PLAN.toml]", help="the plan; flags override it")] = None,
-    url: Annotated[Text, typer.Option(help="the service, for instance ws://127.0.0.1:2700")] = None,
+    url: Annotated[Text, typer.Option(help="the service, for instance ws://127.0.0.1:2700 or exec:COMMAND")] = None,
     profile: Annotated[Text, typer.Option(help="how it speaks: a shipped name or a file")] = None,
     corpus: Annotated[Text, typer.Option(help="a manifest, or a folder with one")] = None,
     users: Annotated[int | None, typer.Option(help="sessions at once (closed workload)")] = None,
@@ -109,8 +109,13 @@ def run(
     out: Out = None,
     port: Annotated[int | None, typer.Option(help="port of the Prometheus endpoint")] = None,
     linger: Annotated[float | None, typer.Option(help="seconds for which it stays up after the end")] = None,
+    watch_pid: Annotated[
+        int | None, typer.Option("--watch-pid", help="read what this process and its children use")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="say what would be done, contact nobody")] = False,
-    allow_exec: Annotated[bool, typer.Option("--allow-exec", help="let the plan run commands (cmd: secrets)")] = False,
+    allow_exec: Annotated[
+        bool, typer.Option("--allow-exec", help="let the plan run commands (exec: targets, cmd: secrets)")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print the summary as JSON")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="no live view")] = False,
 ) -> None:
@@ -130,11 +135,12 @@ def run(
         "seed.value": seed,
         "metrics.port": port,
         "metrics.linger_s": linger,
+        "readings.pid": watch_pid,
     }
     chosen = {key: value for key, value in flags.items() if value is not None}
     if rate is not None:
         chosen.setdefault("workload.model", "constant")
-    read = plans.read(plan, chosen | _headers(header or []) | _settings(set_ or []))
+    read = plans.read(plan, chosen | _headers(header or []) | _settings(set_ or []), allow_exec=allow_exec)
     sys.exit(execute(read, out, dry=dry_run, allow_exec=allow_exec, as_json=as_json, quiet=quiet))
 
 
@@ -160,7 +166,9 @@ def search(
     out: Annotated[Path | None, typer.Option("--out", help="folder of all levels; must not hold a search yet")] = None,
     port: Annotated[int | None, typer.Option(help="port of the Prometheus endpoint")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="say what would be done, contact nobody")] = False,
-    allow_exec: Annotated[bool, typer.Option("--allow-exec", help="let the plan run commands (cmd: secrets)")] = False,
+    allow_exec: Annotated[
+        bool, typer.Option("--allow-exec", help="let the plan run commands (exec: targets, cmd: secrets)")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="no live view")] = False,
 ) -> None:
     """Find the most users, or the highest rate, at which all SLOs hold. 0: found; 1: not even the lowest level holds.
@@ -181,7 +189,7 @@ def search(
         "metrics.port": port,
     }
     chosen = {key: value for key, value in flags.items() if value is not None}
-    read = plans.read(plan, chosen | _headers(header or []) | _settings(set_ or []))
+    read = plans.read(plan, chosen | _headers(header or []) | _settings(set_ or []), allow_exec=allow_exec)
     least, most, near = (1, 64, 1) if closed else (0.1, 6.4, 0.1)
     span = Span(
         low=_level(least if low is None else low),
@@ -430,7 +438,9 @@ def doctor(
     header: Annotated[list[str] | None, typer.Option(help='"Name: value", may be repeated')] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="any other setting: limits.final_s=10")] = None,
     no_contact: Annotated[bool, typer.Option("--no-contact", help="leave the target alone, its name as well")] = False,
-    allow_exec: Annotated[bool, typer.Option("--allow-exec", help="let the plan run commands (cmd: secrets)")] = False,
+    allow_exec: Annotated[
+        bool, typer.Option("--allow-exec", help="let the plan run commands (exec: targets, cmd: secrets)")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print the findings as JSON")] = False,
 ) -> None:
     """Say whether this machine is fit to test so many users: exit code 0 where it is, 1 where not.
@@ -442,7 +452,7 @@ def doctor(
     flags = {"target.url": url, "target.profile": profile, "corpus.path": corpus}
     chosen = {key: value for key, value in flags.items() if value is not None}
     chosen |= _headers(header or []) | _settings(set_ or [])
-    read = plans.read(plan, chosen) if plan is not None or chosen else None
+    read = plans.read(plan, chosen, allow_exec=allow_exec) if plan is not None or chosen else None
     asked = door.Asked(plan=read, users=users, rate=rate, contact=not no_contact, allow_exec=allow_exec)
     sys.exit(door.doctor(asked, as_json=as_json))
 
@@ -459,12 +469,14 @@ def demo(
 
 def _simulate(**given: Any) -> None:
     """Serve a service whose delays are known, or a real recogniser, on loopback until Ctrl-C."""
-    from loadbench.simulator import serve
+    from loadbench.simulator import serve, stdio
     from loadbench.simulator.options import Options
 
     chosen = {name: _value(name, value) for name, value in given.items() if value is not None}
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # a recogniser has a thread for each stream, and no more
     with contextlib.suppress(KeyboardInterrupt):
+        if chosen.get("stdio"):
+            os._exit(stdio.run(Options(**chosen)))  # taking Python apart would take longer than many a delay
         serve.run(Options(**chosen), ready=lambda url: print(f"listening on {url}", flush=True))
 
 

@@ -22,13 +22,15 @@ from loadbench.analysis.judge import Judge
 from loadbench.analysis.response import responses
 from loadbench.engine import host, pipe
 from loadbench.prepared import Prepared, public_params
+from loadbench.readings.target import Target
+from loadbench.readings.watching import Watching
 from loadbench.report.derive import derive
 from loadbench.results.bundle import BundleWriter
 from loadbench.results.outcome import ending
 from loadbench.results.record import SessionRecord, Started
 from loadbench.results.run import Done
 from loadbench.results.tick import Tick
-from loadbench.simulator import responder
+from loadbench.simulator import responder, serve
 from loadbench.watch.exporter import Exporter
 from loadbench.watch.terminal import View
 from loadbench.watch.writer import Writer
@@ -77,7 +79,8 @@ async def perform(prepared: Prepared, folder: Path, view: View) -> Result:
             view.note(f"metrics  {address}")
         await engine.start(start)
         interrupts = stack.enter_context(_interrupts(engine, writer, view))
-        done = await _watch(prepared, engine, judge, exporter, writer, view)
+        watching = stack.enter_context(_watching(prepared, engine)) if prepared.plan.readings.enabled else None
+        done = await _watch(prepared, engine, judge, exporter, writer, view, watching)
         if interrupts():
             done.reason, done.why = "interrupted", ""
         exporter.state(judge.verdict(), judge.slo())
@@ -102,6 +105,10 @@ async def _with_canary(prepared: Prepared, stack: contextlib.AsyncExitStack, vie
     told["canary"] = {"users": asked.canary.users}
     if not asked.canary.users:
         return prepared.start
+    kind = prepared.profile.transport.kind
+    if kind not in serve.SERVED:
+        told["canary"] = {"users": 0, "why": f"there is no responder for the transport {kind}"}
+        return prepared.start
     try:
         found = await stack.enter_async_context(responder.responding(asked.target.profile))
     except responder.ResponderError as error:
@@ -114,11 +121,19 @@ async def _with_canary(prepared: Prepared, stack: contextlib.AsyncExitStack, vie
 
 
 async def _watch(
-    prepared: Prepared, engine: host.EngineProcess, judge: Judge, exporter: Exporter, writer: Writer, view: View
+    prepared: Prepared,
+    engine: host.EngineProcess,
+    judge: Judge,
+    exporter: Exporter,
+    writer: Writer,
+    view: View,
+    watching: Watching | None,
 ) -> Done:
     """All events to all who want them; how it ended."""
     done, hopeless = Done(ended_ns=time.monotonic_ns(), reason="engine lost"), ""
     async for event in engine.events():
+        if isinstance(event, Tick) and watching is not None:
+            event.readings |= watching.latest()
         writer.take(event)
         exporter.take(event)
         if isinstance(event, Started | SessionRecord | Tick):
@@ -141,6 +156,18 @@ async def _watch(
     if hopeless and done.reason == "time_up":
         done.reason, done.why = "broken", hopeless
     return done
+
+
+def _watching(prepared: Prepared, engine: host.EngineProcess) -> Watching:
+    """Readings of the machine and of whom we test: a process that the plan names, or the programs that we start.
+
+    In this process, on a thread of its own, so that a slow sensor holds up neither the engine nor our own loop.
+    """
+    pid = prepared.plan.readings.pid
+    if pid is not None:
+        return Watching(Target(pid))
+    started = prepared.profile.transport.kind == "process" and engine.pid is not None
+    return Watching(Target(engine.pid, itself=False) if started and engine.pid else None)
 
 
 def _note(event: pipe.Ready | pipe.Finished, done: Done, prepared: Prepared, view: View) -> None:

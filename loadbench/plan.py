@@ -44,6 +44,8 @@ MOST_STAGES = 1000
 LONGEST_PLAN = 16 * 1024 * 1024
 LONGEST_SECRET = 64 * 1024
 DEEPEST = 20  # levels of a plan's settings within each other
+PROGRAM = "exec:"  # an address that is a command
+RUNS_COMMANDS = "runs a command of this machine, so it must come from the command line (--url), or with --allow-exec"
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 
 PEOPLE = ("closed", "dialogue")  # models whose level is users
@@ -88,6 +90,9 @@ class Target(Section):
     profile: str
     params: dict[str, str] = {}
     headers: dict[str, str] = {}
+    env: dict[str, str] = Field(
+        {}, description='what a local program finds in its environment, for instance TOKEN = "{secret.token}"'
+    )
     secrets: dict[str, str] = {}
     mask: Literal["shared", "fresh"] = Field(
         "shared", description="WebSocket masks: one for each prepared message, or drawn anew for each that is sent"
@@ -317,6 +322,15 @@ class RecordSection(Section):
     messages: int = Field(20, ge=0, le=MOST)
 
 
+class ReadingsSection(Section):
+    """What is read each second of the machine and of the process under test, beside the run."""
+
+    enabled: bool = True
+    pid: int | None = Field(
+        None, gt=0, description="the process under test, its children included; of a program that we start: found by us"
+    )
+
+
 class CanarySection(Section):
     """Sessions at a time against a responder of ours, for what of a response time may be the tester's; 0: none."""
 
@@ -339,6 +353,7 @@ class Plan(Section):
     verdict: VerdictSection = VerdictSection()
     record: RecordSection = RecordSection()
     canary: CanarySection = CanarySection()
+    readings: ReadingsSection = ReadingsSection()
 
     @property
     def media_start(self) -> Literal["on_ready", "on_plan"]:
@@ -369,8 +384,11 @@ class Plan(Section):
         ]
 
 
-def read(path: Path | None, overrides: Mapping[str, Any]) -> Plan:
-    """A plan from a file, with `overrides` ("workload.users": 5) laid over it. Raises PlanError with all problems."""
+def read(path: Path | None, overrides: Mapping[str, Any], *, allow_exec: bool = False) -> Plan:
+    """A plan from a file, with `overrides` ("workload.users": 5) laid over it. Raises PlanError with all problems.
+
+    Only overrides, which somebody has typed here, may be commands; those of a file need `allow_exec`.
+    """
     data: dict[str, Any] = {}
     if path is not None:
         try:
@@ -396,6 +414,8 @@ def read(path: Path | None, overrides: Mapping[str, Any]) -> Plan:
     target = data.get("target")
     if isinstance(target, dict) and isinstance(target.get("url"), str):
         problems += _address_problems(target["url"], str(target.get("profile")))
+        if target["url"].startswith(PROGRAM) and "target.url" not in overrides and not allow_exec:
+            problems.append(f"target.url: {PROGRAM} {RUNS_COMMANDS}")
     if problems or plan is None:
         raise PlanError(problems + _absent_files(data))
     return plan
@@ -427,6 +447,13 @@ def _odd_values(data: dict[str, Any]) -> Iterator[str]:
         if not layer:
             return
     yield f"{repr(layer[0][0])[1:41]}: nested too deeply for a plan"
+
+
+def _command_problems(text: str) -> list[str]:
+    """A secret in a command line could be read by everybody on the machine."""
+    if "{secret." in text:
+        return ["target.url: a command line can be read by everybody here: give the secret by target.env instead"]
+    return []
 
 
 def _items(whole: Any) -> Iterable[tuple[Any, Any]]:
@@ -474,11 +501,13 @@ def secrets(plan: Plan, allow_exec: bool) -> dict[str, str]:
 
 
 def hidden(plan: Plan) -> set[str]:
-    """What must never be shown although it stands in the plan: user information, secret headers, secret parameters."""
-    url = urlsplit(plan.target.url)
-    found = {url.password or "", unquote(url.password or "")}
-    found |= {value for name, value in parse_qsl(url.query) if SECRET_NAME.search(name)}
-    for name, value in [*plan.target.headers.items(), *plan.target.params.items()]:
+    """What must never be shown although the plan has it: user information, secret headers, parameters, variables."""
+    found = set()
+    if not plan.target.url.startswith(PROGRAM):
+        url = urlsplit(plan.target.url)
+        found = {url.password or "", unquote(url.password or "")}
+        found |= {value for name, value in parse_qsl(url.query) if SECRET_NAME.search(name)}
+    for name, value in [*plan.target.headers.items(), *plan.target.params.items(), *plan.target.env.items()]:
         if SECRET_NAME.search(name):
             found |= {value, *value.split()}
     return {text for text in found if text and not re.fullmatch(r"(?i)bearer|basic|token|\{[\w.]+\}", text)}
@@ -637,14 +666,21 @@ def _address_problems(text: str, profile: str) -> list[str]:
         return []
     if _CONTROL.search(text):  # urlsplit would drop a line break without a word
         return ["target.url: there is a control character in it"]
+    if text.startswith(PROGRAM):
+        return _command_problems(text)
     try:
         url = urlsplit(text)
         port = url.port
     except ValueError as error:
         return [f"target.url: {error}"]
     if url.scheme not in {"ws", "wss", "http", "https"}:
+        if "://" in text and url.scheme:
+            return []  # a plug-in may speak it, which only the profile knows
         start = "ws://" if profile != "http-stream" else "http://"
-        return [f"target.url must begin with ws://, wss://, http:// or https://, for instance {start}127.0.0.1:2700"]
+        return [
+            f"target.url must begin with ws://, wss://, http://, https:// or {PROGRAM}, for instance"
+            f" {start}127.0.0.1:2700"
+        ]
     if not url.hostname:
         return ["target.url names no host, for instance ws://127.0.0.1:2700"]
     return ["target.url: port 0 cannot be dialled"] if port == 0 else []

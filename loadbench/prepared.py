@@ -26,7 +26,7 @@ from loadbench.engine.address import Addresses, MissingFieldError
 from loadbench.media import prepare as media
 from loadbench.media.plan import ChunkPlan
 from loadbench.plan import Plan, PlanError
-from loadbench.readings import machine
+from loadbench.readings import machine, target
 from loadbench.results.masks import Masks
 from loadbench.results.record import ClipFacts
 from loadbench.results.run import Anchor, RunHeader
@@ -71,10 +71,12 @@ def prepare(
         clips = _chosen(plan, manifest.read(Path(plan.corpus.path)))
     with _noting(problems):
         values = plans.secrets(plan, allow_exec)
-    problems += _resource_problems(plan)
+    problems += [*_resource_problems(plan), *_watch_problems(plan)]
     if problems:
         raise PlanError(problems)
-    problems = _fit_problems(plan, profile, clips, values)
+    with _noting(problems):
+        transport = load_transport(profile.transport.kind)
+    problems += [*_fit_problems(plan, profile, clips, values), *_program_problems(plan, profile, allow_exec)]
     if problems:
         raise PlanError(problems)
     form = load.media_form(profile.media)
@@ -92,7 +94,7 @@ def prepare(
         raise PlanError(_problems_of(error)) from None
     wires = Path(tempfile.mkdtemp(prefix="loadbench-wire-"))
     try:
-        prepared = _prepared(plan, profile, clips, values, folders, wires)
+        prepared = _prepared(plan, profile, transport, clips, values, folders, wires)
     except BaseException:
         shutil.rmtree(wires, ignore_errors=True)
         raise
@@ -124,9 +126,14 @@ def dry_run(prepared: Prepared) -> dict[str, Any]:
 
 
 def _prepared(
-    plan: Plan, profile: Profile, clips: list[Clip], values: dict[str, str], folders: dict[str, Path], wires: Path
+    plan: Plan,
+    profile: Profile,
+    transport: Transport,
+    clips: list[Clip],
+    values: dict[str, str],
+    folders: dict[str, Path],
+    wires: Path,
 ) -> Prepared:
-    transport = load_transport(profile.transport.kind)
     fresh = plan.target.mask == "fresh"
     wired = wiring.wire_plans(profile, folders, transport, wires, randomness.token_bytes, fresh=fresh)
     plain = {clip.id: ChunkPlan.load(folders[clip.id]) for clip in clips}
@@ -184,6 +191,7 @@ def _start(plan: Plan, profile: Profile, entries: list[pipe.ClipEntry], values: 
         profile=profile.model_dump(mode="json", exclude_unset=True),
         url=plan.target.url or profile.transport.url or "",
         headers=list(plan.target.headers.items()),
+        env=plan.target.env,
         params=profile.params | plan.target.params,
         secrets=values,
         hidden=sorted(plans.hidden(plan)),
@@ -279,15 +287,7 @@ def _told(stage: pipe.Stage) -> dict[str, float | None]:
 
 
 def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mapping[str, str]) -> list[str]:
-    problems = []
-    url = plan.target.url or profile.transport.url
-    schemes = {"websocket": ("ws", "wss"), "http": ("http", "https")}[profile.transport.kind]
-    if not url:
-        problems.append(f"target.url is missing (--url), for instance {schemes[0]}://127.0.0.1:2700")
-    elif not url.startswith("{") and (scheme := urlsplit(url).scheme) not in schemes:
-        problems.append(
-            f"target.url: profile {profile.name} speaks {schemes[0]}:// or {schemes[1]}://, not {scheme}://"
-        )
+    problems = _address_problems(plan.target.url or profile.transport.url or "", profile)
     if plan.target.mask == "fresh" and profile.transport.kind != "websocket":
         problems.append(f"target.mask: only WebSocket has masks, and profile {profile.name} does not speak it")
     for name in plan.target.params:
@@ -310,6 +310,39 @@ def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mappi
                 f"clip {clip.id} is {float(length):g} s long; profile {profile.name} takes at most {longest:g} s"
             )
     return problems
+
+
+def _address_problems(url: str, profile: Profile) -> list[str]:
+    """An address of another kind than the profile speaks. What a plug-in takes it says itself."""
+    kind = profile.transport.kind
+    starts = {"websocket": ("ws://", "wss://"), "http": ("http://", "https://"), "process": (plans.PROGRAM,)}.get(kind)
+    if not url:
+        example = (
+            f"{plans.PROGRAM}./recognise" if kind == "process" else f"{starts[0] if starts else 'ws://'}127.0.0.1:2700"
+        )
+        return [f"target.url is missing (--url), for instance {example}"]
+    if starts is None or url.startswith(starts):
+        return []
+    begun = plans.PROGRAM if url.startswith(plans.PROGRAM) else f"{urlsplit(url).scheme}://"
+    return [f"target.url: profile {profile.name} speaks {' or '.join(starts)}, not {begun}"]
+
+
+def _program_problems(plan: Plan, profile: Profile, allow_exec: bool) -> list[str]:
+    """What only a local program has, or has not; and a command that nobody typed here."""
+    is_program, problems = profile.transport.kind == "process", []
+    if plan.target.headers and is_program:
+        problems.append("target.headers: a local program has none; give it target.env")
+    if plan.target.env and not is_program:
+        problems.append(f"target.env: only a local program has it, and profile {profile.name} speaks to none")
+    url = profile.transport.url or ""
+    if not plan.target.url and url.startswith(plans.PROGRAM) and not allow_exec:
+        problems.append(f"transport.url of profile {profile.name}: {plans.PROGRAM} {plans.RUNS_COMMANDS}")
+    return problems
+
+
+def _watch_problems(plan: Plan) -> list[str]:
+    pid = plan.readings.pid
+    return [] if pid is None or target.exists(pid) else [f"readings.pid: there is no process {pid} here"]
 
 
 def _resource_problems(plan: Plan) -> list[str]:

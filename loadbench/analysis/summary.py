@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from loadbench.analysis.judge import Judge, Quality
+from loadbench.analysis.levels import Levels
 from loadbench.analysis.population import Population, Responses
 from loadbench.analysis.quantile import STATS, Durations, quantiles
 from loadbench.analysis.response import METRICS, connecting, readying
@@ -64,6 +65,7 @@ def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
         "connection": {name: spans.summary() for name, spans in facts.connection.items()},
         "lateness": _lateness(verdict, facts),
         "canary": _canary(bundle),
+        "readings": facts.levels.summary() if _part(header.plan, "readings").get("enabled") else None,
         "users": facts.users,
         "stages": {stage: _stage(stage, judge, facts) for stage in judge.stages},
         "clips": {clip: _clip(responses, facts.streamed[clip]) for clip, responses in facts.clips.items()},
@@ -127,6 +129,7 @@ class _Facts:
         self.clips: dict[str, Responses] = {}
         self.streamed: Counter[str] = Counter()
         self.users = {"target_max": 0, "active_max": 0}
+        self.levels = Levels()
         self.blocked = {"sessions": 0, "sum_s": 0.0, "unsent_max_bytes": 0}
         self.chunk_max_ms: float | None = None
         self.span_ns: tuple[int, int] | None = None
@@ -160,6 +163,7 @@ class _Facts:
         """Users are the most of any second, of all workers' seconds one by one."""
         self.users["target_max"] = max(self.users["target_max"], tick.users_target)
         self.users["active_max"] = max(self.users["active_max"], tick.active)
+        self.levels.add(tick)
 
     def _connected(self, record: SessionRecord) -> None:
         for spans in connecting(record):

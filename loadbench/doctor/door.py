@@ -184,6 +184,8 @@ async def _target(asked: Asked, ready: Prepared, say: Callable[[str], None]) -> 
     if "host" not in fields:
         found = "not known before a session's prelude has asked for it"
         return [Row(name="target's addresses", state="unknown", found=found)]
+    if not fields["host"] or not fields["port"]:
+        return [Row(name="target's addresses", state="ok", found="none: it is a local program, or no host is named")]
     host, port = fields["host"], int(fields["port"])
     say(f"contacting {ready.masks.mask(host)}, port {port}: TCP only, then closed; --no-contact skips this")
     return await contact.contact(host, port)

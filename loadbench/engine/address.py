@@ -19,6 +19,8 @@ from loadbench.session.wire import Ask, Limits
 from loadbench.transports.contract import Address, AddressError, Asker, Tls, Transport
 
 SESSION_HEADER: Final = "x-loadbench-session"
+SESSION_VARIABLE: Final = "LOADBENCH_SESSION"  # the same for a local program
+PROGRAM: Final = "exec:"
 USUAL_PORTS: Final = {"ws": 80, "http": 80, "wss": 443, "https": 443}
 
 
@@ -50,6 +52,8 @@ class Addresses:
         self._subprotocols = [compile_text(name) for name in part.subprotocols]
         self._signing = compile_signing(profile.signed)
         self._prelude = [compile_prelude(step) for step in profile.prelude]
+        self._env = [(name, compile_text(value)) for name, value in start.env.items()]
+        self._options = [(name, compile_text(value)) for name, value in part.options.items()]
         self.tls = Tls(**start.tls)
         self.message_bytes = part.max_message_bytes or int(start.limits.get("message_bytes") or Limits().message_bytes)
         self._constant = {f"param.{name}": value for name, value in (dict(profile.params) | start.params).items()}
@@ -86,8 +90,11 @@ class Addresses:
         Raises MissingFieldError, and AddressError for what is no url.
         """
         known = _SoFar({"host": "", "port": "", **fields})
+        address = self._address(known)
+        if address.startswith(PROGRAM):  # a command line, which only looks like an address
+            return {"host": "", "port": ""}
         try:
-            url = urlsplit(self._address(known))
+            url = urlsplit(address)
             port = url.port or USUAL_PORTS.get(url.scheme)
         except ValueError:
             raise AddressError(["target.url: the host or the port cannot be read"]) from None
@@ -134,8 +141,10 @@ class Addresses:
     def _of(self, fields: Mapping[str, str]) -> Address:
         part = self._part
         headers = [(name, value.render(fields)) for name, value in self._headers]
+        env = [(name, value.render(fields)) for name, value in self._env]
         if self._start.identify:
             headers.append((SESSION_HEADER, fields["session.id"]))
+            env.append((SESSION_VARIABLE, fields["session.id"]))
         return Address(
             url=_with_query(self._address(fields), [(name, value.render(fields)) for name, value in self._query]),
             headers=tuple(headers),
@@ -148,6 +157,8 @@ class Addresses:
             ping_every_s=part.ping.every_s,
             ping_timeout_s=part.ping.timeout_s,
             ping_close=part.ping.close,
+            env=tuple(env),
+            options=tuple((name, value.render(fields)) for name, value in self._options),
         )
 
 

@@ -108,6 +108,7 @@ def elsewhere(start: Start, url: str, params: dict[str, str]) -> Start:
         url=url,
         prelude_at="http" + url.removeprefix("ws").removeprefix("http"),
         headers=[],
+        env={},
         params=params,
         secrets=dict.fromkeys(start.secrets, PLACEHOLDER),
         identify=False,

@@ -18,7 +18,7 @@ from loadbench.engine.rig import Rig, Role
 from loadbench.engine.workload import phase_ms
 from loadbench.results.masks import Masks, shorten
 from loadbench.results.outcome import side
-from loadbench.results.record import ChunkTimes, Lateness, Message, SessionRecord, Started, Utterance
+from loadbench.results.record import Aside, ChunkTimes, Lateness, Message, SessionRecord, Started, Utterance
 from loadbench.session.machine import Conversation
 from loadbench.session.wire import (
     Abort,
@@ -400,6 +400,7 @@ class Driver:
     def _finish(self, record: SessionRecord) -> None:
         self._ended, self._answered = True, None  # who hears of the end needs no other word
         self._reminder.close()
+        words = b"" if self._link is None else self._link.aside()
         if not self._lost:
             self._drop()
         now = self._rig.clock()
@@ -411,6 +412,9 @@ class Driver:
                 stream.stop()
                 if stream.log is not None:
                     self._rig.emit(_chunk_times(self.role.id, index, stream, stream.log))
+            if words:
+                text = self._rig.masks.mask(words.decode("utf-8", "backslashreplace"))
+                self._rig.emit(Aside(session=self.role.id, text=text))
         finally:
             self._link = None
             self._over(self, record.outcome)

@@ -1,15 +1,15 @@
 """The messages between a door and an engine, and nothing else passes between them.
 
 In: `Start`, `Begin`, `Stop`. Out: `Ready`, one `Tick` a second, `Started`, `SessionRecord`, `ChunkTimes`, `Message`,
-`CanaryRecord`, `Finished`. On a socket each message is msgpack behind a four-byte big-endian length. Either side sees
-the other's death as the end of the stream.
+`Aside`, `CanaryRecord`, `Finished`. On a socket each message is msgpack behind a four-byte big-endian length. Either
+side sees the other's death as the end of the stream.
 """
 
 from typing import Any, Literal
 
 import msgspec
 
-from loadbench.results.record import CanaryRecord, ChunkTimes, Message, SessionRecord, Started
+from loadbench.results.record import Aside, CanaryRecord, ChunkTimes, Message, SessionRecord, Started
 from loadbench.results.slo import Thresholds
 from loadbench.results.tick import Tick
 
@@ -73,8 +73,8 @@ class Canary(msgspec.Struct, kw_only=True):
 class Start(msgspec.Struct, kw_only=True, tag="start", tag_field="type"):
     """All that an engine needs. Holds secrets in the clear: it goes over a pipe and is never written down.
 
-    `hidden` is what must not be shown either: passwords and keys in address, headers, parameters. `prelude_at` is where
-    the requests of a prelude go instead of to the hosts that the profile names.
+    `hidden` is what must not be shown either: passwords and keys in address, headers, parameters, `env` (of a program).
+    `prelude_at` is where the requests of a prelude go instead of to the hosts that the profile names.
     """
 
     run_id: str
@@ -83,6 +83,7 @@ class Start(msgspec.Struct, kw_only=True, tag="start", tag_field="type"):
     profile: dict[str, Any]
     url: str
     headers: list[tuple[str, str]] = []
+    env: dict[str, str] = {}
     params: dict[str, str] = {}
     secrets: dict[str, str] = {}
     hidden: list[str] = []
@@ -137,4 +138,4 @@ class Finished(msgspec.Struct, kw_only=True, tag="finished", tag_field="type"):
 
 
 Inbound = Start | Begin | Stop
-Outbound = Ready | Started | SessionRecord | ChunkTimes | Message | CanaryRecord | Tick | Finished
+Outbound = Ready | Started | SessionRecord | ChunkTimes | Message | Aside | CanaryRecord | Tick | Finished

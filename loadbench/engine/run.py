@@ -74,7 +74,7 @@ class Engine:
             compiled=compile_profile(profile),
             limits=_limits(start, addresses.message_bytes),
             transport=transport,
-            encoder=transport.encoder(os.urandom),
+            encoder=transport.encoder(os.urandom, profile.transport.encoding),
             message=MediaMessage(profile.media),
             addresses=addresses,
             masks=Masks([*start.secrets.values(), *start.hidden]),

@@ -271,6 +271,11 @@ def _figure(value: float | None, name: str) -> str:
     return f"{value:.3f} s" if name.endswith("_s") else f"{value:.2f} ms"
 
 
+def _level(value: float | None, form: str, factor: float = 1.0) -> str:
+    """A reading; "" for what the system did not show."""
+    return "" if value is None else form % (value * factor)
+
+
 @cache
 def _template() -> jinja2.Template:
     environment = jinja2.Environment(
@@ -287,6 +292,7 @@ def _template() -> jinja2.Template:
         "milliseconds": _milliseconds,
         "percent": _percent,
         "figure": _figure,
+        "level": _level,
     }
     return environment.get_template("page.html.j2")
 

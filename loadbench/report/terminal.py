@@ -12,6 +12,7 @@ TESTER: Final = (
     *(("loop gap p99", "loop_gap_p99_ms"), ("max", "loop_gap_max_ms")),
 )
 MOST_CAUSES: Final = 6
+NOT_SHOWN: Final = "not shown by this system"
 
 
 def render(summary: dict[str, Any], scores: dict[str, Any]) -> str:
@@ -23,6 +24,7 @@ def render(summary: dict[str, Any], scores: dict[str, Any]) -> str:
         _stages(summary),
         _objectives(summary),
         _accuracy(scores),
+        _readings(summary.get("readings")),
         [f"warning  {visible(text)}" for text in _warnings(summary)],
     )
     return "\n\n".join("\n".join(block) for block in blocks if block)
@@ -156,6 +158,32 @@ def _accuracy(scores: dict[str, Any]) -> list[str]:
                 f"  {points['value']:.2f} points by {points['clause']}, {points['column']}, {points['aggregation']}"
             )
     return lines
+
+
+def _readings(found: dict[str, Any] | None) -> list[str]:
+    """What the process under test took, and how the machine fared."""
+    if found is None:
+        return []
+    target, machine, lines = found["target"], found["machine"], []
+    if target is not None:
+        lines.append(
+            f"target   memory at most {_shown(target['rss_max_bytes'], 1e-6, 'MB')}, CPU (1 is one core)"
+            f" mean {_shown(target['cpu_mean_share'], 1, form='.2f')},"
+            f" most {_shown(target['cpu_max_share'], 1, form='.2f')},"
+            f" threads {_shown(target['threads_max'], 1)}, open files {_shown(target['files_max'], 1)}"
+        )
+    hottest, battery = machine["hottest"], machine["battery"]
+    warmth = NOT_SHOWN if hottest is None else f"{hottest['c']:.1f} °C ({visible(hottest['sensor'])})"
+    charge = NOT_SHOWN if battery is None else f"{_percent(battery['from_share'])} to {_percent(battery['to_share'])}"
+    lines.append(
+        f"machine  hottest {warmth}, lowest frequency {_shown(machine['lowest_mhz'], 1, 'MHz')}, throttled"
+        f" {_shown(machine['throttled_s'], 1, 's', '.1f')}, battery {charge}"
+    )
+    return lines
+
+
+def _shown(value: float | None, factor: float, unit: str = "", form: str = ".0f") -> str:
+    return NOT_SHOWN if value is None else f"{value * factor:{form}} {unit}".rstrip()
 
 
 def _warnings(summary: dict[str, Any]) -> list[str]:

@@ -18,11 +18,11 @@ import msgspec
 from loadbench.results.conceal import concealed
 from loadbench.results.masks import Masks
 from loadbench.results.odd import oddity
-from loadbench.results.record import CanaryRecord, ChunkTimes, ClipFacts, Message, SessionRecord, Started
+from loadbench.results.record import Aside, CanaryRecord, ChunkTimes, ClipFacts, Message, SessionRecord, Started
 from loadbench.results.run import SCHEMA_VERSION, Done, RunHeader
 from loadbench.results.tick import Tick
 
-STEMS: Final = ("sessions", "ticks", "chunks", "messages", "clips", "canary")
+STEMS: Final = ("sessions", "ticks", "chunks", "messages", "clips", "canary", "stderr")
 SEALED: Final = frozenset(("run.json", *(f"{stem}.jsonl" for stem in STEMS)))
 PIECE_BYTES: Final = 1 << 20
 MOST_LINES: Final = 10  # of each file, whose trouble is told one by one
@@ -222,6 +222,10 @@ class Bundle:
     def canaries(self) -> Iterator[CanaryRecord]:
         """The sessions against the responder of ours."""
         return self._lines("canary", msgspec.json.Decoder(CanaryRecord))
+
+    def asides(self) -> Iterator[Aside]:
+        """What local programs said on their standard error."""
+        return self._lines("stderr", msgspec.json.Decoder(Aside))
 
     def clips(self) -> dict[str, ClipFacts]:
         """The clips that were used, by id."""

@@ -217,6 +217,13 @@ class Message(msgspec.Struct, kw_only=True, tag="message", tag_field="type"):
     cut: bool = False
 
 
+class Aside(msgspec.Struct, kw_only=True, tag="aside", tag_field="type"):
+    """What a local program said on its standard error: the end of it, at most 64 KiB, as it was when it was let go."""
+
+    session: str
+    text: str
+
+
 class CanaryRecord(msgspec.Struct, kw_only=True, tag="canary", tag_field="type"):
     """A session against the responder that answers at once: what is left of a response time is the tester's own.
 

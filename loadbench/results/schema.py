@@ -5,7 +5,7 @@ from typing import Any, Final
 import msgspec
 
 from loadbench.results.bundle import Seal
-from loadbench.results.record import CanaryRecord, ChunkTimes, ClipFacts, Message, SessionRecord, Started
+from loadbench.results.record import Aside, CanaryRecord, ChunkTimes, ClipFacts, Message, SessionRecord, Started
 from loadbench.results.run import SCHEMA_VERSION, Done, RunHeader
 from loadbench.results.tick import Tick
 
@@ -17,6 +17,7 @@ FILES: Final[dict[str, Any]] = {
     "messages.jsonl": Message,
     "clips.jsonl": ClipFacts,
     "canary.jsonl": CanaryRecord,
+    "stderr.jsonl": Aside,
     "seals.jsonl": Seal,
     "done.json": Done,
 }

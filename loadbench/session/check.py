@@ -248,14 +248,14 @@ def _profile(at: _At) -> Iterator[Problem]:
 
 
 def _transport(at: _At) -> Iterator[Problem]:
-    if at.part.get("kind") == "http":
-        for key in ("ping", "subprotocols", "compression"):
-            if at.part.get(key):
-                yield Problem(at(key), "only WebSocket has it, and this transport is http")
-    if at.part.get("kind") == "websocket":
-        for key in ("method", "content_type"):
-            if key in at.part:
-                yield Problem(at(key), "only HTTP has it, and this transport is websocket")
+    kind = at.part.get("kind")
+    for keys, whose, kinds in _WHOSE:
+        for key in keys:
+            if kind in OWN_KINDS and kind not in kinds and at.part.get(key):
+                yield Problem(at(key), f"only {whose} has it, and this transport is {kind}")
+    url = at.part.get("url")
+    if kind == "process" and isinstance(url, str) and "{secret." in url:
+        yield Problem(at("url"), "a command line can be read by everybody here: give secrets by target.env of the plan")
 
 
 def _ping(at: _At) -> Iterator[Problem]:
@@ -294,12 +294,11 @@ def _quiet(at: _At) -> Iterator[Problem]:
 def _end_script(steps: list[Any], tree: Raw) -> Iterator[Problem]:
     keys = [next((key for key in step if key != "when"), "") if isinstance(step, dict) else "" for step in steps]
     sure = [not isinstance(step, dict) or step.get("when") is None for step in steps]
-    http = _kind(tree) == "http"
-    if http and "end_body" not in keys:
+    if _kind(tree) == "http" and "end_body" not in keys:
         yield Problem(("end",), "an HTTP request needs the step end_body: true, or it never ends")
     for number, key in enumerate(keys):
         if key == "end_body" and _kind(tree) == "websocket":
-            yield Problem(("end", number, key), "only an HTTP request has a body to end")
+            yield Problem(("end", number, key), "only an HTTP request has a body to end, and a program an input")
         if key == "silence_s" and not sure[number]:
             yield Problem(("end", number, "when"), "silence is added to the media beforehand, for all sessions alike")
         if key == "silence_s" and any(earlier != "silence_s" for earlier in keys[:number]):
@@ -320,7 +319,7 @@ def _done(at: _At) -> Iterator[Problem]:
         return
     if not events:
         yield Problem(at("on"), "names no event, so that the output could never be done")
-    if "end_of_response" in events and _kind(at.tree) == "websocket":
+    if "end_of_response" in events and _kind(at.tree) in ("websocket", "process"):
         yield Problem(at("on"), "only an HTTP request has an end_of_response")
     says = {rule.get("event") for rule in _rules(at.tree) if isinstance(rule, dict)}
     if "settled" in events and "settled" not in says:
@@ -343,9 +342,21 @@ def _media(at: _At) -> Iterator[Problem]:
         yield Problem(at(), f"text frames need a message that holds {{{PAYLOAD}}}")
     if frame == "text" and _kind(at.tree) == "http":
         yield Problem(at("frame"), "an HTTP body has no text frames; allowed here: binary")
+    if _kind(at.tree) == "process":
+        yield from _piped(at, frame)
     for key in ("message", "first", "last", "base64_prefix"):
         if frame == "binary" and at.part.get(key):
             yield Problem(at(key), "only text frames have it; say frame: text")
+
+
+def _piped(at: _At, frame: Any) -> Iterator[Problem]:
+    """Media on a pipe must be told apart again; bare samples need not."""
+    stdin = _part(at.tree, "transport").get("stdin", "raw")
+    if stdin == "lines" and frame == "binary":
+        yield Problem(at("frame"), "bytes are no lines; with transport.stdin: lines allowed here: text")
+    if stdin == "raw" and (frame == "text" or at.part.get("kind") == "frames"):
+        wanted = "lines" if frame == "text" else "length"
+        yield Problem(at(), f"a program could not tell where one message ends: say transport.stdin: {wanted}")
 
 
 def _chunks(at: _At) -> Iterator[Problem]:
@@ -383,6 +394,8 @@ def _receive(at: _At) -> Iterator[Problem]:
     framing, nested = at.part.get("framing", "message"), at.part.get("nested")
     if framing == "message" and _kind(at.tree) == "http":
         yield Problem(at("framing"), "an HTTP body must be cut into messages; allowed here: lines, sse, auto")
+    if framing != "lines" and _kind(at.tree) == "process":
+        yield Problem(at("framing"), "a program says one message a line; allowed here: lines")
     if framing != "message" and _kind(at.tree) == "websocket":
         yield Problem(at("framing"), "WebSocket messages are whole already; allowed here: message")
     if (at.part.get("decode") == "nested") != (nested is not None):
@@ -524,6 +537,14 @@ _MEDIA_ONLY: Final = {
     "audio": ("format", "rate_hz", "chunk_ms", "chunk_bytes"),
     "frames": ("codec", "quality", "width", "height", "fps", "late"),
 }
+OWN_KINDS: Final = ("websocket", "http", "process")  # what a plug-in takes is its own affair
+_WHOSE: Final = (
+    (("ping", "subprotocols", "compression"), "WebSocket", ("websocket",)),
+    (("method", "content_type"), "HTTP", ("http",)),
+    (("headers", "query"), "WebSocket and HTTP", ("websocket", "http")),
+    (("stdin",), "a local program", ("process",)),
+    (("options",), "a plug-in", ()),
+)
 _EVERY_MODEL: Final = ("model", "start", "end", "unit", "join", "ignore")
 # model: what it needs (one of each group), and what it takes beside.
 _MODELS: Final[dict[str, tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]]] = {

@@ -112,7 +112,7 @@ def _with_done(profile: Profile) -> Profile:
         return profile
     end = [step for step in profile.end if step.grace_s is None]
     grace = [step for step in profile.end if step.grace_s is not None]
-    on = {} if profile.transport.kind == "websocket" else {"on": ["end_of_response", "message"]}
+    on = {"on": ["end_of_response", "message"]} if profile.transport.kind == "http" else {}
     done = EndStep.model_validate({"done": on})
     return profile.model_copy(update={"end": [*end, done, *grace]})
 

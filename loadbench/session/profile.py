@@ -62,9 +62,14 @@ class Ping(Part):
 
 
 class TransportPart(Part):
-    """How bytes travel. `url` is the default address; the plan's `target.url` goes before it."""
+    """How bytes travel. `url` is the default address; the plan's `target.url` goes before it.
 
-    kind: Literal["websocket", "http"]
+    `kind` is websocket, http, process (a local program), or the name of a plug-in, to which `options` are given.
+    `stdin` is how a program reads: raw (bytes one after another), length (each message after its length in four bytes,
+    big end first), or lines (each message a line).
+    """
+
+    kind: str = Field(min_length=1)
     url: Template | None = None
     headers: dict[str, Template] = {}
     query: list[tuple[str, Template]] = []
@@ -74,6 +79,13 @@ class TransportPart(Part):
     compression: bool = False
     max_message_bytes: int | None = Field(None, gt=0)
     ping: Ping = Ping()
+    stdin: Literal["raw", "length", "lines"] = "raw"
+    options: dict[str, Template] = {}
+
+    @property
+    def encoding(self) -> dict[str, str]:
+        """What an encoder must know: `stdin` of a program, the options of a plug-in as they are written."""
+        return {"stdin": self.stdin} if self.kind == "process" else self.options
 
 
 class SendPart(Part):
@@ -259,9 +271,9 @@ class MediaClock(Part):
 class Receive(Part):
     """How messages are cut and decoded, and the rules; `fire`: the first rule that fits, or all of them.
 
-    `framing` cuts an HTTP body: message (WebSocket), lines (one message a line), sse (events). `decode`: json, text,
-    nested (JSON inside the string field `nested`), array (each element is a message). A text equal to one of
-    `sentinels` is not decoded: it is matched as {"sentinel": TEXT}.
+    `framing` cuts an HTTP body or a program's output: message (WebSocket), lines (one message a line), sse (events).
+    `decode`: json, text, nested (JSON inside the string field `nested`), array (each element is a message). A text
+    equal to one of `sentinels` is not decoded: it is matched as {"sentinel": TEXT}.
     """
 
     framing: Literal["message", "lines", "sse", "auto"] = "message"

@@ -34,6 +34,7 @@ class Options:
     (median, sigma). Shares (`..._rate`) are exact and not drawn: of n sessions n * rate behave so, evenly spread.
 
     profile            a shipped name or a path: how to speak
+    stdio              be a local program: one session, from standard input to standard output
     host               where to listen: this machine only, unless asked otherwise
     port               where to listen; 0 takes a free one
     first_s            delay of the first output after the FIRST chunk's arrival
@@ -80,6 +81,7 @@ class Options:
     """
 
     profile: str = "vosk"
+    stdio: bool = False
     host: str = "127.0.0.1"
     port: int = 0
     first_s: str | float = 0.3

@@ -27,6 +27,10 @@ from loadbench.simulator.timetable import Timetable
 MESSAGE_BYTES = 64 * 1024 * 1024
 BACKLOG = 4096
 CUT = 1006
+SERVED = ("websocket", "http")  # transports at whose other end a server stands
+_ADVICE = (
+    "a local program is simulated with --stdio, and started by the tester (--url 'exec:loadbench simulate --stdio')"
+)
 NO_CODE = (1005, CUT, 1015)  # RFC 6455, 7.4.1: never sent in a close frame
 
 
@@ -55,10 +59,12 @@ def run(options: Options, *, ready: Callable[[str], None] | None = None) -> None
 async def running(options: Options) -> AsyncIterator[str]:
     """A service that listens; gives its address, and ends all sessions on leaving. Raises as `serve` does."""
     profile = load_profile(options.profile)
+    if profile.transport.kind not in SERVED:
+        raise OptionsError([f"profile {profile.name} speaks {profile.transport.kind}: {_ADVICE}"])
     if options.nice:
         os.nice(options.nice)  # here, on the main thread: those that it starts inherit it
     with contextlib.ExitStack() as stack:
-        house = await asyncio.to_thread(_house, options, profile, stack)
+        house = await asyncio.to_thread(house_of, options, profile, stack)
         server = _Server(house)
         app = web.Application(client_max_size=MESSAGE_BYTES)
         app.router.add_route("*", "/{tail:.*}", server.answer)
@@ -74,7 +80,8 @@ async def running(options: Options) -> AsyncIterator[str]:
             await runner.cleanup()
 
 
-def _house(options: Options, profile: Profile, stack: contextlib.ExitStack) -> House:
+def house_of(options: Options, profile: Profile, stack: contextlib.ExitStack) -> House:
+    """The service that sessions share; what it holds open is closed with `stack`. Raises as `serve` does."""
     mind: Callable[[Sitting, Any], Mind] = Timetable
     if options.engine == "moonshine":
         from loadbench.simulator.recogniser import Moonshine

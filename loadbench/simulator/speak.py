@@ -143,7 +143,7 @@ class Speaker:
     def closes(self) -> bool:
         """Whether the service itself ends the connection when all has been said."""
         rule = next((step.done for step in self.profile.end if step.done), None)
-        if rule is None or self.profile.transport.kind == "http" or rule.closes == "target":
+        if rule is None or self.profile.transport.kind in ("http", "process") or rule.closes == "target":
             return True
         return self.done is None and "close" in rule.on
 

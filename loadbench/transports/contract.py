@@ -5,14 +5,16 @@ from the event loop's own callbacks, stamps an arrival before it parses, never b
 `lost` exactly once for each dial, whether or not the connection came to stand.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from types import MappingProxyType
+from typing import Final, Protocol, TypeAlias
 
 from loadbench.session.wire import Answer, Ask, Cause, Kind, Opened
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Clock = Callable[[], int]  # the run clock: monotonic, nanoseconds
+NO_OPTIONS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,9 @@ class Address:
 
     `ping_every_s`: WebSocket pings of ours, off when None. One without a pong within `ping_timeout_s` is counted on the
     link and closes nothing, unless `ping_close`: a service whose pongs queue behind its model still works.
+
+    `env` is what a local program finds in its environment beside our own; `options` is what the profile says to a
+    plug-in (`transport.options`). Both may hold secrets as well.
     """
 
     url: str
@@ -44,6 +49,8 @@ class Address:
     ping_every_s: float | None = None
     ping_timeout_s: float | None = None
     ping_close: bool = False
+    env: tuple[tuple[str, str], ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
 
 
 class AddressError(ValueError):
@@ -97,6 +104,9 @@ class Link(Protocol):
     def unsent(self) -> int:
         """Bytes that the operating system has not taken yet."""
 
+    def aside(self) -> bytes:
+        """What the far side has said beside its output so far, for people: of a program its standard error."""
+
     def shut(self, code: int) -> None:
         """Begin the polite end; `lost` follows."""
 
@@ -137,12 +147,12 @@ class Asker(Protocol):
 
 
 class Transport(Protocol):
-    """A way to a service. `encoder` takes a source of random bytes, for masks."""
+    """A way to a service. `encoder` takes a source of random bytes, for masks, and what the profile asks for."""
 
     name: str
 
-    def encoder(self, random: Callable[[int], bytes]) -> Encoder:
-        """An encoder for this transport's wire format."""
+    def encoder(self, random: Callable[[int], bytes], options: Mapping[str, str] = NO_OPTIONS) -> Encoder:
+        """An encoder for this transport's wire format. `options`: `transport.options`, and `stdin` of a program."""
 
     def check(self, address: Address) -> None:
         """Raise `AddressError` with all that is wrong in the address; contacts nobody."""

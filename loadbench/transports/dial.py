@@ -172,6 +172,10 @@ class SocketLink(asyncio.Protocol):
         """Bytes that the operating system has not taken. Ask in a later tick: uvloop writes at the end of a turn."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
+    def aside(self) -> bytes:
+        """A service says nothing beside its output."""
+        return b""
+
     def abort(self) -> None:
         """Drop the connection. The listener hears of it in a later turn of the loop."""
         if self.cause is not None:

@@ -6,12 +6,12 @@ before the run. Connections are not kept alive: each session shows what connecti
 for no `100 Continue`: a user who speaks does not wait for leave. Redirects are not followed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import h11
 
 from loadbench.session.wire import Cause, Kind
-from loadbench.transports.contract import Address, Buffer, Clock, Link, Listener
+from loadbench.transports.contract import NO_OPTIONS, Address, Buffer, Clock, Link, Listener
 from loadbench.transports.dial import Place, SocketLink, connect, place
 from loadbench.transports.rejection import BODY_S, Rejection, is_http
 
@@ -148,7 +148,7 @@ class HttpTransport:
 
     name = "http"
 
-    def encoder(self, random: Callable[[int], bytes]) -> ChunkEncoder:  # noqa: ARG002 - nothing is masked
+    def encoder(self, random: Callable[[int], bytes], options: Mapping[str, str] = NO_OPTIONS) -> ChunkEncoder:  # noqa: ARG002
         """Chunks of a request's body."""
         return ChunkEncoder()
 

@@ -25,14 +25,23 @@ client's `shut` is answered at once, by `lost` (closed by us), after what was se
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from enum import Enum
 from types import TracebackType
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from loadbench.session.wire import Cause, Kind, Opened
-from loadbench.transports.contract import Address, AddressError, Buffer, Clock, Link, Listener, takes_nothing
+from loadbench.transports.contract import (
+    NO_OPTIONS,
+    Address,
+    AddressError,
+    Buffer,
+    Clock,
+    Link,
+    Listener,
+    takes_nothing,
+)  # fmt: skip
 
 HIGH_WATER = 64 * 1024
 
@@ -154,6 +163,10 @@ class Peer:
         """Bytes that the script has left unread."""
         return sum(len(wire) for wire in self._unread)
 
+    def aside(self) -> bytes:
+        """Nothing is said beside the output."""
+        return b""
+
     def shut(self, code: int) -> None:
         """Closed by us in the next turn of the loop; before it was opened this is an abort."""
         if not self._open:
@@ -251,7 +264,7 @@ class MemoryTransport:
 
     name = "memory"
 
-    def encoder(self, random: Callable[[int], bytes]) -> MemoryEncoder:  # noqa: ARG002 - nothing is masked
+    def encoder(self, random: Callable[[int], bytes], options: Mapping[str, str] = NO_OPTIONS) -> MemoryEncoder:  # noqa: ARG002
         """Nothing but a mark for the kind."""
         return MemoryEncoder()
 

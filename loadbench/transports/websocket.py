@@ -8,7 +8,7 @@ messages may come compressed, all of them through the core; ours stay as they ar
 are not followed: where to measure is the user's choice, not the service's.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import h11
@@ -22,7 +22,7 @@ from websockets.typing import Subprotocol
 from websockets.uri import WebSocketURI
 
 from loadbench.session.wire import Cause
-from loadbench.transports.contract import Address, Buffer, Clock, Link, Listener, takes_nothing
+from loadbench.transports.contract import NO_OPTIONS, Address, Buffer, Clock, Link, Listener, takes_nothing
 from loadbench.transports.dial import Place, SocketLink, connect, place
 from loadbench.transports.frames import FrameEncoder
 from loadbench.transports.rejection import BODY_S, RefusalReader
@@ -339,7 +339,7 @@ class WebSocketTransport:
 
     name = "websocket"
 
-    def encoder(self, random: Callable[[int], bytes]) -> FrameEncoder:
+    def encoder(self, random: Callable[[int], bytes], options: Mapping[str, str] = NO_OPTIONS) -> FrameEncoder:  # noqa: ARG002
         """Masked frames."""
         return FrameEncoder(random)
 

@@ -7,6 +7,7 @@ counter that begins at 1; every label set is closed, so that the number of serie
 
 import contextlib
 import errno
+import math
 import time
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,6 +33,16 @@ STATES: Final = ("VALID", "DEGRADED", "INVALID")
 MESSAGE_KINDS: Final = (
     *("partial", "final", "empty", "unchanged", "ready", "ack", "event", "ignored", "unmatched", "error", "done"),
 )
+LEVELS: Final = {  # metric: reading of a tick, and what it is
+    "target_cpu_share": ("target_cpu_share", "Processor time of the process under test; 1 is one core."),
+    "target_memory_bytes": ("target_rss_bytes", "Resident memory of the process under test and its children."),
+    "target_threads": ("target_threads", "Threads of the process under test and its children."),
+    "target_open_files": ("target_files", "Open files of the process under test and its children."),
+    "target_processes": ("target_processes", "The process under test and its children."),
+    "throttled": ("throttled", "1 where the processor was slowed down by heat or power in the last second."),
+    "battery_share": ("battery_share", "Charge of the battery, 0 to 1."),
+    "load": ("load_1m", "The machine's load over one minute."),
+}
 LOW_S: Final = (0.0, 0.01, 0.025, 0.05)
 # Where interpretation happens neighbours differ by at most a quarter, so that an interpolated quantile is near.
 MIDDLE_S: Final = (0.1, 0.12, 0.15, 0.18, 0.22, 0.27, 0.33, 0.4, 0.5, 0.6, 0.75, 0.9, 1.1, 1.35, 1.65, 2.0, 2.5, 3.0)
@@ -167,6 +178,7 @@ class Exporter:
         yield from self._sessions()
         yield from self._times()
         yield from self._traffic()
+        yield from self._readings()
         yield from self._judgement()
 
     def _end(self, record: SessionRecord) -> None:
@@ -246,6 +258,19 @@ class Exporter:
             "channel",
             self._premature,
         )
+
+    def _readings(self) -> Iterator[Metric]:
+        """The newest of each; NaN is what the system does not show, or what nobody asked to read."""
+        readings: dict[str, float] = {}
+        for tick in self._latest.values():
+            readings |= tick.readings
+        for name, (key, text) in LEVELS.items():
+            yield _gauge(f"loadbench_{name}", text, readings.get(key, math.nan))
+        heat = [value for key, value in readings.items() if key.startswith("temperature_")]
+        yield _gauge("loadbench_temperature_celsius", "The machine's hottest sensor.", max(heat, default=math.nan))
+        cores = [value for key, value in readings.items() if key.startswith("core") and key.endswith("_mhz")]
+        slowest_hz = min(cores, default=math.nan) * 1e6
+        yield _gauge("loadbench_frequency_hertz", "The machine's slowest core.", slowest_hz)
 
     def _judgement(self) -> Iterator[Metric]:
         met = GaugeMetricFamily("loadbench_slo_met", "1 where the SLO is met so far.", labels=["slo"])

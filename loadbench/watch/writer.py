@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from loadbench.results.bundle import BundleError, BundleWriter
-from loadbench.results.record import CanaryRecord, ChunkTimes, ClipFacts, Message, SessionRecord, Started
+from loadbench.results.record import Aside, CanaryRecord, ChunkTimes, ClipFacts, Message, SessionRecord, Started
 from loadbench.results.run import Done
 from loadbench.results.tick import Tick
 
@@ -20,6 +20,7 @@ STEMS: Final[dict[type[msgspec.Struct], str]] = {
     ChunkTimes: "chunks",
     Message: "messages",
     CanaryRecord: "canary",
+    Aside: "stderr",
 }
 
 

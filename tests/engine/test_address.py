@@ -75,3 +75,21 @@ def test_a_field_that_is_not_there_is_named() -> None:
     made = addresses({"headers": {"x": "{clip.speaker}"}})
     with pytest.raises(MissingFieldError, match=r"\{clip\.speaker\}"):
         made.of(made.fields("s", {}))
+
+
+def test_a_local_program_has_variables_of_its_session_no_host_and_its_command_as_the_address() -> None:
+    url = "exec:recognise --model {param.model} 'ws://[' --json {}"  # what only looks like an address is none
+    made = addresses(
+        {"kind": "process"}, url=url, params={"model": "tiny"}, secrets={"t": "t0k"}, env={"TOKEN": "{secret.t}"}
+    )
+    fields = made.fields("s", {})
+    assert (fields["host"], fields["port"]) == ("", "")
+    found = made.of(fields)
+    assert found.url == "exec:recognise --model tiny 'ws://[' --json {}"
+    assert found.env == (("TOKEN", "t0k"), ("LOADBENCH_SESSION", "s"))
+    assert addresses({"kind": "process"}, url=url, params={"model": "x"}, identify=False).of(fields).env == ()
+
+
+def test_the_options_of_a_plug_in_are_filled_in() -> None:
+    made = addresses({"kind": "grpc", "options": {"rate": "{param.rate}"}}, url="grpc://h:1")
+    assert made.of(made.fields("s", {})).options == (("rate", "16000"),)

@@ -128,6 +128,7 @@ def write(tmp_path: Path) -> Write:
     def bundle(
         records: list[SessionRecord], *, name: str = "bundle", run: RunHeader | None = None, gap_ms: float = 1.0,
         clips: list[ClipFacts] | None = None, flying: int = 0, finish: bool = True,
+        readings: dict[str, float] | None = None,
     ) -> Path:  # fmt: skip
         writer = BundleWriter(tmp_path / name, run or header(), Masks([]))
         for facts in clips if clips is not None else [clip(number) for number in range(3)]:
@@ -141,6 +142,7 @@ def write(tmp_path: Path) -> Write:
             if record.utterances:
                 writer.append("chunks", chunk_times(record))
         for tick in ticks(8, gap_ms):
+            tick.readings = readings or {}
             writer.append("ticks", tick)
         writer.flush()
         if finish:

@@ -222,6 +222,7 @@ def test_no_word_is_left_over() -> None:
         "distribution.",
         "event.",
         "canary.",
+        "readings.",
     )
     kinds = {"finished", "failed", "cut", "in_flight", "effective", "versions", "machine", "engine", "corpus", "seed"}
     used = {key for key in words("en") if f"w.{key}" in source or f'w["{key}"]' in source}
@@ -247,3 +248,20 @@ def test_the_tester_s_own_share_stands_with_its_n_and_an_infinite_one_has_no_bou
     assert ">1.3" in page
     assert "it &lt;went&gt;" in page
     Page(page)
+
+
+@pytest.mark.parametrize(
+    ("lang", "name", "absent"),
+    [("en", "hottest temperature", "not shown by this system"), ("zh", "最高温度", "本系统未提供")],
+)
+def test_readings_are_told_in_both_languages_and_what_is_absent_is_said(
+    write: Write, lang: str, name: str, absent: str
+) -> None:
+    run = header(plan={"workload": {}, "readings": {"enabled": True}})
+    readings = {"target_processes": 1.0, "target_rss_bytes": 312e6, "temperature_soc_c": 71.0}
+    folder = write([session(0)], run=run, readings=readings)
+    derive(folder, lang)
+    page = (folder / "report.html").read_text("utf-8")
+    assert f"<dt>{name}</dt><dd>71.0 °C (soc)</dd>" in page
+    assert "312 MB" in page
+    assert absent in page

@@ -6,7 +6,7 @@ import pytest
 
 from loadbench.report.derive import derive
 from loadbench.report.terminal import render
-from tests.report.conftest import Write, session
+from tests.report.conftest import Write, header, session
 
 
 def text_of(write: Write, records: list, **how: object) -> str:  # type: ignore[type-arg]
@@ -104,3 +104,28 @@ def test_what_the_canary_bounds_stands_with_its_n_beside_the_verdict(
     found = derive(write([session(1)], gap_ms=1500.0))
     text = render(found.summary | {"canary": canary}, found.scores)
     assert [item.strip() for item in text.splitlines() if "own share" in item] == ([line] if line else [])
+
+
+WATCHED = {"workload": {"model": "closed", "users": 4}, "readings": {"enabled": True, "pid": 7}}
+TARGET = {"target_processes": 2.0, "target_rss_bytes": 312e6, "target_cpu_share": 1.93, "target_threads": 14.0}
+
+
+def test_what_the_target_took_and_how_the_machine_fared_stand_in_two_lines(write: Write) -> None:
+    readings = TARGET | {"temperature_cpu_thermal_c": 71.0, "core0_mhz": 600.0, "throttled": 1.0}
+    text = text_of(write, [session(0)], run=header(plan=WATCHED), readings=readings)
+    target, machine = text.splitlines()[-2:]
+    assert target == (
+        "target   memory at most 312 MB, CPU (1 is one core) mean 1.93, most 1.93, threads 14,"
+        " open files not shown by this system"
+    )
+    assert machine == (
+        "machine  hottest 71.0 °C (cpu_thermal), lowest frequency 600 MHz, throttled 8.0 s,"
+        " battery not shown by this system"
+    )
+
+
+def test_without_a_process_to_watch_there_is_no_line_of_it_and_without_readings_none_at_all(write: Write) -> None:
+    watched = text_of(write, [session(0)], run=header(plan=WATCHED), name="watched")
+    assert "machine  hottest not shown by this system" in watched
+    assert "target   memory" not in watched
+    assert "machine  hottest" not in text_of(write, [session(0)], name="unwatched")

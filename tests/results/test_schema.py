@@ -9,6 +9,7 @@ import pytest
 from loadbench.results.bundle import BundleWriter
 from loadbench.results.masks import Masks
 from loadbench.results.record import (
+    Aside,
     CanaryRecord,
     Channel,
     ChunkTimes,
@@ -119,6 +120,7 @@ def folder(tmp_path: Path) -> Path:
         "canary",
         CanaryRecord(id="canary-0", worker="w1", clip="a", window="measure", begun_ns=2, outcome="ok", side="none"),
     )
+    writer.append("stderr", Aside(session="s1", text="loading"))
     writer.finish(Done(ended_ns=10, reason="finished"))
     return tmp_path / "bundle"
 

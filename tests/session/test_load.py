@@ -87,9 +87,9 @@ def test_an_end_script_without_a_done_step_gets_the_usual_one_before_its_grace()
          "mine.yaml:3: abuot: no such key; did you mean about?; allowed here: about, "),
         (("name: mine\n", ""), "mine.yaml:1: name: is missing"),
         (("name: mine", "name: 3"), "mine.yaml:2: name: must be a text, not 3"),
-        (("kind: websocket", "kind: websockets"),
-         "mine.yaml:3: transport.kind: 'websockets' is not known; did you mean "
-         "websocket?; allowed here: websocket, http"),
+        (("kind: websocket", "kind: plugin, stdin: line"),
+         "mine.yaml:3: transport.stdin: 'line' is not known; did you mean "
+         "lines?; allowed here: raw, length, lines"),
         (("kind: websocket", "kind: websocket, header: {}"), "mine.yaml:3: transport.header: no such key; did you mean "
          "headers?; allowed here: compression, content_type, headers, kind, "),
         (("chunk_ms: 100", "chunk_ms: fast"), "mine.yaml:4: media.chunk_ms: must be a number, not 'fast'"),

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from loadbench.session.load import shipped
+from loadbench.session.load import load_profile, shipped
 from loadbench.simulator import responder
 from loadbench.simulator.responder import ResponderError, responding
 
 pytestmark = pytest.mark.realtime
+SERVED = [name for name in sorted(shipped()) if load_profile(name).transport.kind != "process"]
 
 PARENT = """
 import asyncio, sys
@@ -29,6 +30,12 @@ async def main():
 
 asyncio.run(main())
 """
+
+
+async def test_for_a_local_program_there_is_none_and_it_says_what_to_do_instead() -> None:
+    with pytest.raises(ResponderError, match="local-lines speaks process: a local program is simulated with --stdio"):
+        async with responding("local-lines"):
+            pass
 
 
 def alive(pid: int) -> bool:
@@ -46,8 +53,10 @@ async def until(true: Callable[[], bool]) -> None:
         await asyncio.sleep(0.02)
 
 
-@pytest.mark.parametrize("profile", sorted(shipped()))
-async def test_it_listens_on_loopback_for_every_shipped_profile_and_is_gone_after_the_block(profile: str) -> None:
+@pytest.mark.parametrize("profile", SERVED)
+async def test_it_listens_on_loopback_for_every_shipped_profile_of_a_server_and_is_gone_after_the_block(
+    profile: str,
+) -> None:
     async with responding(profile) as found:
         scheme, _, place = found.url.partition("://")
         assert scheme == ("http" if profile == "http-stream" else "ws")

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
+from loadbench.transports import NAMES, TransportError, load
 from loadbench.transports import dial as dialling
-from loadbench.transports import load
 from loadbench.transports.contract import Address, AddressError, Tls
 from loadbench.transports.dial import place
 from loadbench.transports.http import HttpLink
@@ -74,14 +74,12 @@ def test_problems_never_show_a_secret():
     assert "FAKE" not in str(error.value)
 
 
-def test_names_of_transports_are_a_closed_list():
-    assert {name: load(name).name for name in ("websocket", "http", "memory")} == {
-        "websocket": "websocket",
-        "http": "http",
-        "memory": "memory",
-    }
-    with pytest.raises(ValueError, match="websocket, http, memory"):
+def test_transports_go_by_their_names_and_one_that_is_not_there_is_told_with_those_that_are():
+    assert {name: load(name).name for name in NAMES} == {name: name for name in NAMES}
+    with pytest.raises(TransportError, match="'os'; built in: websocket, http, process"):
         load("os")
+    with pytest.raises(TransportError, match=r"'websockets'; did you mean websocket\?; built in"):
+        load("websockets")
 
 
 # Causes.

@@ -1,6 +1,7 @@
 """The endpoint: values, label sets, and what a scraper does with them."""
 
 import itertools
+import math
 import re
 import shutil
 import socket
@@ -103,6 +104,26 @@ def test_before_the_first_session_every_series_is_there_at_zero() -> None:
     assert value(exporter, "loadbench_chunk_lateness_seconds_count", side="tester") == 0
     assert value(exporter, "loadbench_slo_met", slo="final_from_source_end.p95_s") == 0
     assert [value(exporter, "loadbench_verdict", state=state) for state in subject.STATES] == [0, 0, 0]
+
+
+def test_readings_have_their_series_from_the_start_and_what_is_not_shown_is_no_number() -> None:
+    exporter = make()
+    names = [f"loadbench_{name}" for name in (*subject.LEVELS, "temperature_celsius", "frequency_hertz")]
+    assert all(math.isnan(value(exporter, name)) for name in names)
+    readings = {"target_rss_bytes": 5e8, "target_cpu_share": 1.5, "throttled": 0.0, "core0_mhz": 1800.0}
+    readings |= {"core1_mhz": 600.0, "temperature_cpu_c": 71.5, "temperature_gpu_c": 60.0}
+    exporter.take(
+        Tick(
+            worker="w1", seq=0, at_ns=S, span_ns=S, active=0, users_target=0, stage="main", window="measure",
+            started=0, readings=readings,
+        )
+    )  # fmt: skip
+    assert value(exporter, "loadbench_target_memory_bytes") == 5e8
+    assert value(exporter, "loadbench_target_cpu_share") == 1.5
+    assert value(exporter, "loadbench_temperature_celsius") == 71.5
+    assert value(exporter, "loadbench_frequency_hertz") == 600e6
+    assert value(exporter, "loadbench_throttled") == 0
+    assert math.isnan(value(exporter, "loadbench_battery_share"))
 
 
 def test_every_response_time_that_analysis_finds_has_a_series() -> None:
