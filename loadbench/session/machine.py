@@ -39,7 +39,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeVar, cast
 
-from loadbench.results.record import Connection, Prelude, SessionRecord, Utterance
+from loadbench.results.record import Acks, Connection, Prelude, SessionRecord, Utterance
 from loadbench.session.books import Books
 from loadbench.session.ending import DONE, Standing, moment, of_loss, of_no_answer, of_output, seconds
 from loadbench.session.hearing import MESSAGE_KINDS, Heard, Hearing, shown
@@ -458,6 +458,8 @@ class Conversation:
         zero_ns = utterance.media_zero_ns
         if utterance.first_message_ns is None and zero_ns is not None and at_ns >= zero_ns:
             utterance.first_message_ns = at_ns
+        if heard.acked:
+            self._acknowledged(utterance, heard)
         if heard.warning:
             self._books.warn(heard.warning)
         if heard.ending is not None:
@@ -473,6 +475,16 @@ class Conversation:
         elif heard.settled and self._past_mark:
             self._settled_ns = at_ns
         self._offer(heard)
+
+    @staticmethod
+    def _acknowledged(utterance: Utterance, heard: Heard) -> None:
+        acks = utterance.acks = utterance.acks or Acks()
+        acks.count += 1
+        if heard.echo_ms is not None and utterance.media_zero_ns is not None:
+            trip_ns = heard.at_ns - utterance.media_zero_ns - heard.echo_ms * 1_000_000
+            acks.echoed += 1
+            acks.trip_sum_ns += trip_ns
+            acks.trip_max_ns = trip_ns if acks.trip_max_ns is None else max(acks.trip_max_ns, trip_ns)
 
     def _offer(self, heard: Heard) -> None:
         """Show a message to the step of the script that waits."""
@@ -582,6 +594,7 @@ class Conversation:
     def _begin_utterance(self) -> None:
         task = self._tasks[len(self._books.utterances)]
         self._books.begin(task)
+        self._utterance.acks = None if self._how.ack is None else Acks()
         self._fields["clip.id"] = task.id
         self._fields.update({f"clip.{name.removeprefix('clip.')}": value for name, value in task.fields.items()})
         index = str(len(self._books.utterances) - 1)

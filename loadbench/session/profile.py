@@ -156,7 +156,10 @@ class EndStep(SendPart):
 
 
 class Ack(Condition):
-    """How the service acknowledges chunks; gives a backlog gauge. `one_per_chunk`: any message is one."""
+    """How the service acknowledges chunks, which tells its backlog. `one_per_chunk`: any message is one.
+
+    `echo` finds the {media.ms} of a chunk in its acknowledgement, and so the round trip of a chunk.
+    """
 
     one_per_chunk: bool = False
     echo: Selector | None = None

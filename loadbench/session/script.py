@@ -175,6 +175,7 @@ class Compiled:
     first_only: bool
     expected: frozenset[int]
     ack: Test | None
+    echo: Selector | None
     promote_after_ns: int | None
     keepalive: Say | None
     clock: Clock | None
@@ -212,6 +213,7 @@ def compile_profile(profile: Profile) -> Compiled:
         first_only=profile.receive.fire == "first",
         expected=frozenset(profile.close.expect),
         ack=None if ack is None else _always if ack.one_per_chunk else _condition(ack),
+        echo=None if ack is None or ack.echo is None else compile_selector(ack.echo),
         promote_after_ns=_optional(profile.never_final.quiet_s) if quiet else None,
         keepalive=_say(profile.keepalive) if profile.keepalive else None,
         clock=_clock(profile.receive.clock) if profile.receive.clock else None,

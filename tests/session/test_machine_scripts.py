@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from loadbench.results.record import MediaClock, Prelude
+from loadbench.results.record import Acks, MediaClock, Prelude
 from loadbench.session.profile import Profile
 from loadbench.session.wire import Abort, Answer, Ask, Cause, Dial, Limits, Send, Shut, StartMedia
 from tests.session.scripted import DIAL_NS, WHOLE, Play, S, done_latency, gone, profile
@@ -332,3 +332,11 @@ def test_counters_tell_what_has_been_handed_over_until_then_as_numbers() -> None
     play = Play(counting(), events=events).run()
     told = [(at, *json.loads(text).values()) for at, text in sends(play)]
     assert told == [(1.0, 50, 1, 1000, 32000), (2.0, 100, 2, 2000, 64000), (3.0, 150, 2, 3000, 96000)]
+
+
+def test_acknowledgements_are_counted_and_those_that_echo_a_chunk_tell_its_round_trip() -> None:
+    media = {"kind": "audio", "chunk_ms": 20, "ack": {"has": "ack", "echo": "ack"}}
+    events: list[Any] = [(0.5, {"ack": 400}), (1.5, {"ack": "1200"}), (1.6, {"ack": None}), (1.7, {"x": 1}), *WHOLE[3:]]
+    acks = Play(profile(media=media), events=events).run().utterance.acks
+    assert acks == Acks(count=3, echoed=2, trip_sum_ns=400_000_000, trip_max_ns=300_000_000)
+    assert Play(profile(), events=WHOLE).run().utterance.acks is None
