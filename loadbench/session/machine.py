@@ -36,6 +36,7 @@ import functools
 import json
 import traceback
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeVar, cast
 
@@ -47,6 +48,7 @@ from loadbench.session.prelude import Request, captured, refusal, shown_address
 from loadbench.session.profile import Profile
 from loadbench.session.script import (
     Compiled,
+    Deed,
     Expect,
     Finish,
     Grace,
@@ -128,7 +130,6 @@ class Conversation:
         self._hearing = Hearing(self._how, limits.message_bytes, self._fields, heard)
         self._progress = progress
         self._question = 0
-        self._asked_ns = 0
         self._before: tuple[Step, ...] = self._how.opening + self._how.begin
         self._ending = self._how.ending(self._fields)
         self._settled_ns: int | None = None
@@ -514,7 +515,7 @@ class Conversation:
             self._books.warn(f"the service said that it was done {moment(self._utterance, at_ns)}, before the end mark")
 
     @property
-    def _waiting_step(self) -> Expect | Say | Lull | Finish | Grace | Refuse | None:
+    def _waiting_step(self) -> Deed | None:
         if self._phase == "opening":
             return self._before[self._step].do
         if self._phase == "ending" and self._step < len(self._ending.steps):
@@ -579,11 +580,13 @@ class Conversation:
             self._books.ready_ns = at_ns
         self._ask_for_media(at_ns)
 
-    def _spoken(self, step: Any, role: Literal["open", "end"], at_ns: int) -> bool:
+    def _spoken(self, step: Deed, role: Literal["open", "end"], at_ns: int) -> bool:
         """Say it; False where that ends the session, which is what a step that refuses is for."""
         if isinstance(step, Say):
             return self._say(step, role, at_ns) is not None
-        self._refuse("profile_error", step.sentence(self._fields), at_ns)
+        if isinstance(step, Refuse):
+            fields = defaultdict(lambda: "nothing", self._fields)  # it is said all the same
+            self._refuse("profile_error", step.sentence(fields), at_ns)
         return False
 
     def _ask_for_media(self, at_ns: int) -> None:
@@ -638,7 +641,7 @@ class Conversation:
             self._due_in("ready", at_ns, self._limits.ready_s)
         self._follow_opening(at_ns)
 
-    def _waits(self, step: Any, at_ns: int) -> bool:
+    def _waits(self, step: Deed, at_ns: int) -> bool:
         """Take a step of the end script; True where something must happen before the next one."""
         match step:
             case Refuse():

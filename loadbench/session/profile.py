@@ -247,11 +247,15 @@ class Rule(Condition):
 
 
 class StatusRule(Part):
-    """What a refusal means: by HTTP status, or by close code."""
+    """What a refusal means: by HTTP status, or by close code.
+
+    `before_output`: a close means this only while no text has come; some services refuse by a plain close.
+    """
 
     status: list[int] = []
     close_code: list[int] = []
     reason: str | None = Field(None, description="a regular expression on the close reason or the body")
+    before_output: bool = False
     outcome: Literal["rejected", "auth_expired", "pace_refused", "fatal"]
 
 

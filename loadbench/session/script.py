@@ -96,11 +96,14 @@ class Refuse:
     sentence: Callable[[Fields], str]
 
 
+Deed = Say | Expect | Lull | Finish | Grace | Refuse
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """A step of a script; `when` (None: always) decides from a session's fields whether it is taken."""
 
-    do: Say | Expect | Lull | Finish | Grace | Refuse
+    do: Deed
     when: Callable[[Fields], bool] | None = None
 
     def taken(self, fields: Fields) -> bool:
@@ -112,7 +115,7 @@ class Step:
 class Ending:
     """The end script of one session. `mark` is the step that is the end mark; None: there is none."""
 
-    steps: tuple[Say | Expect | Lull | Finish | Grace | Refuse, ...]
+    steps: tuple[Deed, ...]
     mark: int | None
     finish: Finish | None
 
@@ -133,6 +136,7 @@ class Status:
     status: frozenset[int]
     close_code: frozenset[int]
     reason: re.Pattern[str] | None
+    before_output: bool
     outcome: str
 
     def fits(self, text: str) -> bool:
@@ -188,9 +192,10 @@ class Compiled:
         """The outcome that the profile gives to an HTTP answer."""
         return next((rule.outcome for rule in self.statuses if status in rule.status and rule.fits(body)), None)
 
-    def status_of_close(self, code: int | None, reason: str) -> str | None:
-        """The outcome that the profile gives to a close code."""
-        return next((rule.outcome for rule in self.statuses if code in rule.close_code and rule.fits(reason)), None)
+    def status_of_close(self, code: int | None, reason: str, *, said: bool) -> str | None:
+        """The outcome that the profile gives to a close code; `said`: there had been a text."""
+        rules = [rule for rule in self.statuses if not (said and rule.before_output)]
+        return next((rule.outcome for rule in rules if code in rule.close_code and rule.fits(reason)), None)
 
 
 def compile_profile(profile: Profile) -> Compiled:
@@ -304,12 +309,13 @@ def _end_deed(part: EndStep) -> Say | Lull | Finish | Grace | Refuse:
     return _say(part)
 
 
-def _ending(steps: Iterable[Any]) -> Ending:
+def _ending(steps: Iterable[Deed]) -> Ending:
     """The end mark is the last message before the client waits for the end."""
     script = tuple(steps)
-    at = next((index for index, step in enumerate(script) if isinstance(step, Finish)), len(script))
-    says = [index for index, step in enumerate(script[:at]) if isinstance(step, Say)]
-    return Ending(script, says[-1] if says else None, script[at] if at < len(script) else None)
+    finish = next((step for step in script if isinstance(step, Finish)), None)
+    before = script if finish is None else script[: script.index(finish)]
+    says = [index for index, step in enumerate(before) if isinstance(step, Say)]
+    return Ending(script, says[-1] if says else None, finish)
 
 
 def _clock(part: MediaClock) -> Clock:
@@ -322,6 +328,7 @@ def _status(rule: StatusRule) -> Status:
         frozenset(rule.status),
         frozenset(rule.close_code),
         None if rule.reason is None else re.compile(rule.reason),
+        rule.before_output,
         "target_error" if rule.outcome == "fatal" else rule.outcome,
     )
 

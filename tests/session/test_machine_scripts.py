@@ -340,3 +340,18 @@ def test_acknowledgements_are_counted_and_those_that_echo_a_chunk_tell_its_round
     acks = Play(profile(media=media), events=events).run().utterance.acks
     assert acks == Acks(count=3, echoed=2, trip_sum_ns=400_000_000, trip_max_ns=300_000_000)
     assert Play(profile(), events=WHOLE).run().utterance.acks is None
+
+
+@pytest.mark.parametrize(
+    ("events", "outcome"),
+    [
+        ([(0.2, Cause("closed", 0, code=1000))], "rejected"),
+        ([(0.1, {"type": "ready"}), (0.2, Cause("closed", 0, code=1000))], "rejected"),
+        ([(0.1, {"partial": "red"}), (0.2, Cause("closed", 0, code=1000))], "closed_early"),
+        ([*WHOLE[3:4], (3.3, Cause("closed", 0, code=1000))], "ok"),
+    ],
+)
+def test_a_plain_close_before_any_text_may_be_a_refusal(events: list[Any], outcome: str) -> None:
+    receive = profile().receive.model_dump(exclude_unset=True)
+    receive["statuses"] = [{"close_code": [1000], "before_output": True, "outcome": "rejected"}]
+    assert Play(profile(receive=receive), events=events).run().record.outcome == outcome
