@@ -32,10 +32,20 @@ def keys(part: type[BaseModel]) -> dict[str, FieldInfo]:
 
 
 class Condition(Part):
-    """When something applies: `has` (these keys are there, with any value) and `match` (a JMESPath condition)."""
+    """When something applies: all of those that are given.
+
+    `has`: these keys are there, with any value. `match`: a JMESPath condition. `like`: each of these selectors finds a
+    text in which its regular expression is found; without ^ and $, anywhere in it.
+    """
 
     has: str | list[str] | None = None
     match: Selector | None = None
+    like: dict[str, str] = {}
+
+    @property
+    def always(self) -> bool:
+        """Nothing is asked."""
+        return self.has is None and self.match is None and not self.like
 
 
 class When(Part):
@@ -160,7 +170,10 @@ class EndStep(SendPart):
 
 
 class Ack(Condition):
-    """How the service acknowledges chunks; gives a backlog gauge. `one_per_chunk`: any message is one."""
+    """How the service acknowledges chunks, which tells its backlog. `one_per_chunk`: any message is one.
+
+    `echo` finds the {media.ms} of a chunk in its acknowledgement, and so the round trip of a chunk.
+    """
 
     one_per_chunk: bool = False
     echo: Selector | None = None
@@ -250,7 +263,7 @@ class Rule(Condition):
 class StatusRule(Part):
     """What a refusal means: by HTTP status, or by close code.
 
-    `before_output`: only where the service has not said any text yet.
+    `before_output`: a close means this only while no text has come; some services refuse by a plain close.
     """
 
     status: list[int] = []

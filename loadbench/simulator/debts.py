@@ -36,7 +36,7 @@ def keyed(rule: Rule, item: Any, key: Any) -> Any:
 
 
 def _keys(rule: Rule, message: Any) -> list[Any]:
-    if not compile_condition(rule.has, rule.match)(message):
+    if not compile_condition(rule.has, rule.match, rule.like)(message):
         return []
     items = [message] if rule.each is None else invert.found(message, rule.each) or []
     return [key for item in items if rule.key and (key := invert.found(item, rule.key)) is not None]
@@ -44,7 +44,8 @@ def _keys(rule: Rule, message: Any) -> list[Any]:
 
 def _said(rule: Rule, key: Any) -> Any:
     message = invert.fitting(rule)
-    if rule.each is not None:
-        item = keyed(rule, None, key)
-        return invert.place(message, invert.path(invert.parsed(rule.each)), [item])
-    return invert.put(message, rule.key or "key", key)
+    item = invert.put(message if rule.each is None else None, rule.key or "key", key)
+    for selector in (rule.text.text, rule.text.replace) if rule.text else ():
+        if selector is not None:
+            item = invert.put(item, selector, "")
+    return item if rule.each is None else invert.place(message, invert.path(invert.parsed(rule.each)), [item])

@@ -29,7 +29,7 @@ class Encoder:
 
 
 class Link(asyncio.Protocol):
-    mouth = [takes_nothing]  # all goes by way of the loop: simpler, and a bit slower
+    mouth = (takes_nothing,)  # all goes by way of the loop: simpler, and a bit slower
 
     def __init__(self, listener, clock):
         self._listener, self._clock = listener, clock
