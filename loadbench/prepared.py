@@ -86,7 +86,7 @@ def prepare(
             progress(state)
 
     try:
-        folders = media.prepare(clips, form, _cache(plan), note, tail_silence_s=tail_s)
+        folders = media.prepare(clips, form, _cache(plan), note, tail_s, load.also_form(profile))
     except ValueError as error:
         raise PlanError(_problems_of(error)) from None
     wires = Path(tempfile.mkdtemp(prefix="loadbench-wire-"))

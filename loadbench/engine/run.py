@@ -21,7 +21,7 @@ from loadbench.engine.rig import Rig, Role
 from loadbench.results.masks import Masks
 from loadbench.results.outcome import ending
 from loadbench.session.machine import compile_profile
-from loadbench.session.message import MediaMessage
+from loadbench.session.message import media_messages
 from loadbench.session.profile import Profile
 from loadbench.session.wire import Limits
 from loadbench.transports import load as load_transport
@@ -71,7 +71,7 @@ class Engine:
             limits=_limits(start, addresses.message_bytes),
             transport=transport,
             encoder=transport.encoder(os.urandom),
-            message=MediaMessage(profile.media),
+            messages=media_messages(profile.media),
             addresses=addresses,
             masks=Masks([*start.secrets.values(), *start.hidden]),
             wheel=wheel,

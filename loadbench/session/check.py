@@ -300,6 +300,19 @@ def _done(at: _At) -> Iterator[Problem]:
 
 
 def _media(at: _At) -> Iterator[Problem]:
+    yield from _medium(at)
+    also = at.part.get("also")
+    if not isinstance(also, dict):
+        return
+    if also.get("kind") == at.part.get("kind"):
+        yield Problem(at("also", "kind"), "is that of the first medium; a second one is of the other kind")
+    if {at.part.get("frame", "binary"), also.get("frame", "binary")} == {"binary"}:
+        yield Problem(at("also", "frame"), "nobody could tell two binary media apart; allowed here: text")
+    if at.part.get("late") == "drop_late":
+        yield Problem(at("late"), "is for frames alone; with a second medium every chunk is sent")
+
+
+def _medium(at: _At) -> Iterator[Problem]:
     kind, frame = at.part.get("kind"), at.part.get("frame", "binary")
     for key in _MEDIA_ONLY.get("frames" if kind == "audio" else "audio", ()) if kind in _MEDIA_ONLY else ():
         if key in at.part:
@@ -465,6 +478,7 @@ _CHECKS: Final[dict[Any, Callable[[_At], Iterator[Problem]]]] = {
     schema.Quiet: _quiet,
     schema.DoneRule: _done,
     schema.MediaPart: _media,
+    schema.AlsoPart: _medium,
     schema.Pace: _pace,
     schema.Receive: _receive,
     schema.Rule: _rule,

@@ -19,7 +19,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from loadbench.media.form import AudioForm, FrameForm, MediaForm
 from loadbench.session import check
 from loadbench.session.check import Place, Problem
-from loadbench.session.profile import EndStep, MediaPart, Profile
+from loadbench.session.profile import EndStep, Medium, Profile
 
 MOST_BYTES: Final = 4 * 1024 * 1024
 PROFILES: Final = Path(__file__).parent.parent / "data" / "profiles"
@@ -72,8 +72,8 @@ def load_text(text: str, source: str) -> Profile:
     return _with_done(profile)
 
 
-def media_form(part: MediaPart) -> MediaForm:
-    """What the profile wants of the media. A chunk is a whole number of samples, at least one."""
+def media_form(part: Medium) -> MediaForm:
+    """What the profile wants of a medium. A chunk is a whole number of samples, at least one."""
     if part.kind == "frames":
         fps = None if part.fps == "clip" else Fraction(str(part.fps))
         return FrameForm(part.quality, part.width, part.height, fps, part.codec)
@@ -83,6 +83,11 @@ def media_form(part: MediaPart) -> MediaForm:
     else:
         samples = round(Fraction(str(part.chunk_ms or 100)) * part.rate_hz / 1000)
     return AudioForm(part.format, part.rate_hz, max(1, samples))
+
+
+def also_form(profile: Profile) -> MediaForm | None:
+    """What the profile wants of the medium beside the first; None where there is none."""
+    return None if profile.media.also is None else media_form(profile.media.also)
 
 
 def secret_names(profile: Profile) -> set[str]:

@@ -112,12 +112,11 @@ class Ack(Condition):
     echo: Selector | None = None
 
 
-class MediaPart(Part):
-    """What media is sent, how it is cut, and how a chunk is wrapped.
+class Medium(Part):
+    """One medium: how it is encoded and cut, and how a chunk is wrapped.
 
     Chunks are `chunk_ms` long, or `chunk_bytes` of payload. `frame: binary` sends the bare payload, `frame: text` the
-    `message` as JSON text with {media.base64}, {media.ms}, {media.index}, {media.count}. `first` and `last` replace
-    `message` for the first and the last chunk of an utterance.
+    `message` as JSON text with {media.base64}, {media.ms}, {media.index}, {media.count}.
     """
 
     kind: Literal["audio", "frames"]
@@ -130,13 +129,27 @@ class MediaPart(Part):
     width: int | None = Field(None, gt=0)
     height: int | None = Field(None, gt=0)
     fps: float | Literal["clip"] = "clip"
-    late: Literal["burst", "drop_late"] = "burst"
     frame: Literal["binary", "text"] = "binary"
     message: JsonValue = None
+    base64_prefix: str = ""
+
+
+class AlsoPart(Medium):
+    """A second medium of the same clip, beside the first and at its own times.
+
+    None of it leaves before the first chunk of the first medium, and none after the last, which stay the first and the
+    last message of the utterance. {media.index} and {media.count} count its own chunks.
+    """
+
+
+class MediaPart(Medium):
+    """What media is sent. `first` and `last` replace `message` for the first and the last chunk of an utterance."""
+
+    late: Literal["burst", "drop_late"] = "burst"
     first: JsonValue = None
     last: JsonValue = None
-    base64_prefix: str = ""
     ack: Ack | None = None
+    also: AlsoPart | None = Field(None, description="a second medium of the same clip, such as pictures beside speech")
 
 
 class TextRule(Part):
