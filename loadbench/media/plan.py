@@ -53,7 +53,7 @@ class ChunkPlan:
 
     @cached_property
     def _counts(self) -> list[int]:
-        return np.bincount(self.track, minlength=self.tracks).tolist()
+        return [int(count) for count in np.bincount(self.track, minlength=self.tracks)]
 
     def wire(self, i: int) -> memoryview:
         """The bytes of chunk `i`, shared and not to be written to."""

@@ -120,9 +120,7 @@ def _content(track: Track, hashes: cache.Hashes) -> str:
 
 def _encode(sources: Sequence[tuple[Track, MediaForm]], tail_silence_s: float, folder: Path) -> None:
     made = [Made() for _ in sources]
-    first, *also = [
-        _chunks(track, form, tail_silence_s, own) for (track, form), own in zip(sources, made, strict=True)
-    ]
+    first, *also = [_chunks(track, form, tail_silence_s, own) for (track, form), own in zip(sources, made, strict=True)]
     chunks = _beside(first, also[0], made[0]) if also else first
     ChunkPlan.write(folder, chunks, lambda: made[0].duration_ns, len(sources))
     (folder / NOTES).write_text(json.dumps([note for own in made for note in own.notes]), encoding="utf-8")
@@ -142,7 +140,9 @@ def _beside(first: Chunks, also: Chunks, made: Made) -> Chunks:
         yield due_ns, track, data
         first_ns = due_ns if first_ns is None else first_ns
     if waiting is not None:
-        made.notes.append(f"what the second medium has from {waiting[0] / 1e9:.3f} s on comes too late, and is left out")
+        made.notes.append(
+            f"what the second medium has from {waiting[0] / 1e9:.3f} s on comes too late, and is left out"
+        )
 
 
 def _chunks(track: Track, form: MediaForm, tail_silence_s: float, made: Made) -> Chunks:

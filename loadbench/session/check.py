@@ -81,6 +81,19 @@ def template_names(tree: Any) -> set[str]:
     return names
 
 
+def number_names(tree: Any) -> set[str]:
+    """Every field that the profile sends as a JSON number; templates that cannot be read are passed over."""
+    names: set[str] = set()
+    for kind, value, _ in _walk(schema.Profile, tree, ()):
+        if kind == "json":
+            try:
+                parts = compile_json(value).parts
+            except TemplateError:
+                continue  # `problems` tells
+            names |= {part.name for part in parts if isinstance(part, Hole) and part.number}
+    return names
+
+
 def part_at(place: Place) -> type[BaseModel] | None:
     """The part of the schema at a place: a model class where that is what stands there, else None."""
     kinds: list[Any] = [schema.Profile]
@@ -422,12 +435,22 @@ def _text(at: _At) -> Iterator[Problem]:
         yield Problem(at("min_confidence"), "needs confidence, a selector")
     if model == "edit":
         yield from _edit(at)
+    if model == "tokens":
+        yield from _tokens(at)
 
 
 def _edit(at: _At) -> Iterator[Problem]:
     ranged = [key for key in ("key", "from_key", "to_key") if at.part.get(key) is not None]
     if ranged and (len(ranged) < 3 or at.part.get("delete") is not None):
         yield Problem(at(), "model edit takes either delete, or key, from_key and to_key together")
+
+
+def _tokens(at: _At) -> Iterator[Problem]:
+    apart = [key for key in ("committed", "tail") if at.part.get(key) is not None]
+    if apart and (at.part.get("items") is not None or at.part.get("final") is not None):
+        yield Problem(
+            at(), "model tokens takes either items with final, or committed and tail, which say it themselves"
+        )
 
 
 def _never_final(at: _At) -> Iterator[Problem]:
@@ -463,7 +486,7 @@ _MODELS: Final[dict[str, tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]]] =
     "keyed": ((("text",), ("key",)), ("final", "order", "seals_lower")),
     "delta": ((("text", "replace"),), ("final", "key", "order")),
     "snapshot": ((("committed", "tail"),), ("text",)),
-    "tokens": ((("items",), ("text",)), ("final",)),
+    "tokens": ((("items", "committed", "tail"), ("text",)), ("final",)),
     "edit": ((("text",),), ("delete", "unit_of_delete", "key", "from_key", "to_key", "order")),
     "labels": ((("text",),), ("final", "confidence", "min_confidence", "accept_after", "collapse")),
 }

@@ -96,6 +96,11 @@ def secret_names(profile: Profile) -> set[str]:
     return {name.removeprefix("secret.") for name in names if name.startswith("secret.")}
 
 
+def number_names(profile: Profile) -> set[str]:
+    """The fields that it sends as JSON numbers."""
+    return check.number_names(profile.model_dump(mode="json", exclude_unset=True))
+
+
 def _with_done(profile: Profile) -> Profile:
     if any(step.done for step in profile.end):
         return profile

@@ -7,7 +7,8 @@ is final. Every model is a function that reads an item and uses the operations p
     keyed      a segment for each key; a message replaces the text of its key
     delta      a message extends the open segment (or the one of its key); `replace`, where given, replaces its text
     snapshot   a message holds all that is committed, which is final, and a tail, which is not
-    tokens     final items come once and are added; those that are not final are all replaced by each message
+    tokens     final items come once and are added; those that are not final are all replaced by each message;
+               `final` tells them apart in one list, or there are two, `committed` and `tail`
     edit       take `delete` off the end and add `text`; or drop the keys from `from_key` to `to_key` and put `key`
     labels     one label a frame: `accept_after` equal ones in a row make a segment, and the rest of the row nothing
 
@@ -414,16 +415,19 @@ def _snapshot(board: Board, rule: CompiledText, item: Any, at_ns: int) -> bool:
 
 
 def _tokens(board: Board, rule: CompiledText, item: Any, at_ns: int) -> bool:
-    final: list[str] = []
-    tentative: list[str] = []
-    spans = []
-    for token in rule.listed("items", item):
-        if rule.final(token):
-            final.append(_heard(rule, rule.string("text", token)))
-            spans.append(rule.span(token))
-        else:
-            tentative.append(_heard(rule, rule.string("text", token)))
-    sure, unsure = board.space + board.joined(final, rule), board.joined(tentative, rule)
+    if rule.rule.items:
+        tokens = rule.listed("items", item)
+        flags = [rule.final(token) for token in tokens]
+        final = [token for token, sure in zip(tokens, flags, strict=True) if sure]
+        tentative = [token for token, sure in zip(tokens, flags, strict=True) if not sure]
+    else:
+        final = rule.listed("committed", item) if rule.rule.committed else []
+        tentative = rule.listed("tail", item) if rule.rule.tail else []
+    spans = [rule.span(token) for token in final]
+    sure, unsure = (
+        board.joined([_heard(rule, rule.string("text", token)) for token in part], rule) for part in (final, tentative)
+    )
+    sure = board.space + sure
     if sure.strip():
         tail = board.open_segment(rule)
         board.put(tail, sure, at_ns, final=True)

@@ -66,10 +66,7 @@ SONIOX: Rules = {
     "t": {"model": "tokens", "items": "tokens", "text": "text", "final": "is_final", "join": "", "end": "end_ms",
           "unit": "ms", "ignore": ["<end>", "<fin>"]}
 }  # fmt: skip
-DEEPL: Rules = {
-    "t": {"model": "tokens", "items": "[concluded[].{t: t, f: `true`}, tentative[].{t: t, f: `false`}][]", "text": "t",
-          "final": "f"}
-}  # fmt: skip
+DEEPL: Rules = {"t": {"model": "tokens", "committed": "concluded", "tail": "tentative", "text": "t"}}
 SIMULSTREAM: Rules = {"e": {"model": "edit", "text": "new", "delete": "deleted"}}
 IAT: Rules = {
     "e": {"model": "edit", "text": "ws[].cw[0].w | join('', @)", "key": "sn", "order": "number", "from_key": "rg[0]",
@@ -247,7 +244,7 @@ def signs(text: str) -> list[Item]:
             [concluded([], ["Where"]), concluded(["Where is gate four?"], ["It"]), concluded([], ["It is", "here"])],
             ["Where", "Where is gate four? It", "Where is gate four? It is here"],
             ["partial", "final", "partial"],
-            id="deepl: concluded and tentative segments",
+            id="deepl: final and tentative tokens in lists of their own",
         ),
         pytest.param(
             SIMULSTREAM,
@@ -399,6 +396,7 @@ def test_a_promoted_text_that_the_service_then_confirms_is_final_when_it_says_so
         ({"model": "snapshot", "committed": "c"}, {"c": [{"t": "x"}]}, "name its `text`"),
         ({"model": "snapshot", "tail": "t"}, {"t": [3]}, "not a text"),
         ({"model": "tokens", "items": "i", "text": "t"}, {"i": None}, "not a list"),
+        ({"model": "tokens", "committed": "c", "tail": "i", "text": "t"}, {"c": [], "i": {}}, "not a list"),
         ({"model": "tokens", "items": "i", "text": "t"}, {"i": [{"t": 3}]}, "not a text"),
         ({"model": "edit", "text": "t", "delete": "d"}, {"t": "x", "d": "never said"}, "the service deletes"),
         (
