@@ -24,6 +24,7 @@ _PLAIN: Final = {
     "protocol": ("target_error", "the service broke the protocol"),
     "too_big": ("our_limit", "a message is over our limit of message_bytes"),
     "aborted": ("internal", "our side dropped the connection unasked"),
+    "no_pong": ("lost", "a ping of ours found no answer in time, which the profile takes for the end"),
 }
 
 
@@ -81,6 +82,15 @@ def of_loss(how: Compiled, cause: Cause, standing: Standing) -> tuple[str, str]:
     if standing.said:
         return "no_final", f"{named} {standing.moment}, and never said that the output was complete{reason}"
     return "no_output", f"{named} {standing.moment}, and had said nothing at all{reason}"
+
+
+def of_no_answer(cause: Cause) -> tuple[str, str]:
+    """Outcome and sentence of a request of the prelude that found no answer."""
+    reason = f": {cause.reason}" if cause.reason else ""
+    if cause.kind == "too_big":
+        return "our_limit", cause.reason
+    outcome, sentence = _PLAIN.get(cause.kind, ("connect_failed", "the connection was cut before there was an answer"))
+    return outcome, f"{sentence}{reason}"
 
 
 def _of_refusal(how: Compiled, cause: Cause) -> tuple[str, str]:

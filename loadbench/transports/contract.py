@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
-from loadbench.session.wire import Cause, Kind, Opened
+from loadbench.session.wire import Answer, Ask, Cause, Kind, Opened
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Clock = Callable[[], int]  # the run clock: monotonic, nanoseconds
@@ -30,7 +30,7 @@ class Address:
     """Where to go and how; every limit explicit. `url` and `headers` may hold secrets and are never logged.
 
     `ping_every_s`: WebSocket pings of ours, off when None. One without a pong within `ping_timeout_s` is counted on the
-    link and closes nothing: a service whose pongs queue behind its model still works.
+    link and closes nothing, unless `ping_close`: a service whose pongs queue behind its model still works.
     """
 
     url: str
@@ -43,6 +43,7 @@ class Address:
     tls: Tls = field(default_factory=Tls)
     ping_every_s: float | None = None
     ping_timeout_s: float | None = None
+    ping_close: bool = False
 
 
 class AddressError(ValueError):
@@ -122,6 +123,16 @@ class Encoder(Protocol):
 
     def joined(self, kind: Kind, before: bytes, shared: Buffer, after: bytes) -> bytes:
         """A complete message around a shared part."""
+
+
+class Asker(Protocol):
+    """Carries out the HTTP requests of a prelude."""
+
+    def check(self, request: Ask, tls: Tls) -> None:
+        """Raise `AddressError` with all that is wrong in a request; contacts nobody."""
+
+    async def ask(self, request: Ask, tls: Tls, clock: Clock) -> Answer | Cause:
+        """The answer, whole, or why there was none. Raises only `AddressError`. May be cancelled at any time."""
 
 
 class Transport(Protocol):

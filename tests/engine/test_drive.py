@@ -17,7 +17,7 @@ from loadbench.session import load
 from loadbench.session.wire import Cause
 from loadbench.transports import memory
 from tests.engine import stage
-from tests.engine.stage import EOF, MS, S, Heard, answering, engine, media_of, now_ns, plan, play, workload
+from tests.engine.stage import EOF, MS, Heard, S, answering, engine, media_of, now_ns, plan, play, workload
 
 pytestmark = pytest.mark.looptime
 ONE = workload(model="closed", users=1, sessions=1)
