@@ -551,7 +551,7 @@ _FIELDS_OF: Final = {
     "end": _COUNTS | _UTTERANCE,
     "keepalive": _COUNTS | _UTTERANCE,
 }
-_SIGNING: Final = ("hmac", "md5", "base64", "quote", "text", "sorted_query")
+_SIGNING: Final = ("hmac", "md5", "base64", "quote", "text", "sorted_query", "unix_after_s")
 _MEDIA_ONLY: Final = {
     "audio": ("format", "rate_hz", "chunk_ms", "chunk_bytes"),
     "frames": ("codec", "quality", "width", "height", "fps", "late"),

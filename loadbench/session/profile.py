@@ -327,7 +327,7 @@ class Signed(Part):
 
     `hmac` of `message` under `key`, as base64 or hex; `md5` in hex; `base64`; `quote`, percent-encoded up to the
     unreserved characters of RFC 3986; `text`; `sorted_query`, its names in their order and `name=value` joined by &
-    (`quote: false` leaves the values as they are).
+    (`quote: false` leaves the values as they are); `unix_after_s`, the unix time in so many seconds.
     """
 
     hmac: Literal["sha1", "sha256", "sha512"] | None = None
@@ -339,6 +339,9 @@ class Signed(Part):
     quote: bool | Template | None = None
     text: Template | None = None
     sorted_query: dict[str, Template] | None = None
+    unix_after_s: int | None = Field(
+        None, ge=0, description="seconds from now: the moment when it is over, as unix time"
+    )
 
 
 class PreludeStep(Part):

@@ -439,17 +439,20 @@ def _tokens(board: Board, rule: CompiledText, item: Any, at_ns: int) -> bool:
 
 
 def _edit(board: Board, rule: CompiledText, item: Any, at_ns: int) -> bool:
-    text = _heard(rule, rule.string("text", item))
+    text, span = _heard(rule, rule.string("text", item)), rule.span(item)
     if rule.rule.key:
         key, low, high = rule.key("key", item), rule.get("from_key", item), rule.get("to_key", item)
         _rank(key, rule.rule.order)
         if low is not None and high is not None:
             board.drop(lambda other: _between(str(low), other, str(high)))
-        board.put(board.segment(key, rule), text, at_ns)
+        segment = board.segment(key, rule)
+        board.put(segment, text, at_ns)
+        _place_in_media(segment, span)
         return bool(text.strip())
     segment = board.open_segment(rule)
     kept = _cut(segment.text, rule.get("delete", item), rule.rule.unit_of_delete)
     board.put(segment, kept + board.joint(kept, text, rule.rule.join) + text, at_ns)
+    _place_in_media(segment, span)
     return bool(text.strip())
 
 

@@ -258,7 +258,7 @@ def _of_utterance(found: Utterance, expected: ExpectedUtterance) -> Iterator[str
         values["outcome"] = found.outcome
     yield from _unequal("the utterance", {name: values[name] for name in values if name in given}, expected)
     if "clock" in given:
-        rows = [(_seconds(at_ns), *rest) for at_ns, *rest in getattr(found, "clock", [])]
+        rows = [(_seconds(row.at_ns), row.processed_ms, row.final_ms) for row in found.clock]
         if rows != expected.clock:
             yield f"the media clock is {rows}, expected {expected.clock}"
     if "channels" not in given:
