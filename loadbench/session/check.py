@@ -333,6 +333,8 @@ def _done(at: _At) -> Iterator[Problem]:
         yield Problem(at("on"), "names no event, so that the output could never be done")
     if "end_of_response" in events and _kind(at.tree) == "websocket":
         yield Problem(at("on"), "only an HTTP request has an end_of_response")
+    if ("quiet" in events) != (at.part.get("quiet_s") is not None):
+        yield Problem(at("quiet_s"), "belongs to quiet in `on`, which needs it")
     says = {rule.get("event") for rule in _rules(at.tree) if isinstance(rule, dict)}
     if "settled" in events and "settled" not in says:
         yield Problem(at("on"), "no message settles anything: give a rule with event: settled and its key")
@@ -529,6 +531,8 @@ def _never_final(at: _At) -> Iterator[Problem]:
 def _status(at: _At) -> Iterator[Problem]:
     if not at.part.get("status") and not at.part.get("close_code"):
         yield Problem(at(), "names no status and no close_code, so that it could never fit")
+    if at.part.get("before_output") and not at.part.get("close_code"):
+        yield Problem(at("before_output"), "belongs to close_code: a refusal by status comes before all output")
     reason = at.part.get("reason")
     if isinstance(reason, str):
         try:

@@ -65,11 +65,11 @@ def of_loss(how: Compiled, cause: Cause, standing: Standing) -> tuple[str, str]:
     if cause.kind == "rejected":
         return _of_refusal(how, cause)
     code = cause.code if cause.kind == "closed" else NO_CLOSE_FRAME
-    expected = code is None or code in how.expected
+    expected = code is None or (code in how.expected and (standing.marked or code != NO_CLOSE_FRAME))
     if expected and standing.marked and standing.close_is_done:
         return DONE, "close"
     named = f"closed by {'us' if cause.by == 'us' else 'target'} {'' if code is None else code}".rstrip()
-    status = how.status_of_close(code, cause.reason)
+    status = how.status_of_close(code, cause.reason, said=standing.said)
     if status is not None:
         return status, f"{named}{reason}, {standing.moment}"
     if code == NO_CLOSE_FRAME and not expected:

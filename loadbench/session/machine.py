@@ -496,6 +496,8 @@ class Conversation:
                     self._done("first_final", self._hearing.headline_final_ns)
                 elif "settled" in step.on and self._settled_ns is not None:
                     self._done("settled", self._settled_ns)
+                elif step.quiet_ns is not None:
+                    self._deadlines["done_quiet"] = at_ns + step.quiet_ns
                 return
         if heard.done and self._phase in ("media", "ending") and not self._is_done and self._early_done_ns is None:
             self._early_done_ns = at_ns
@@ -660,9 +662,11 @@ class Conversation:
                 return False
         if step.timeout_ns is not None:
             self._deadlines["done"] = at_ns + step.timeout_ns
+        if step.quiet_ns is not None:
+            self._deadlines["done_quiet"] = at_ns + step.quiet_ns
         return True
 
-    def _done(self, rule: str, said_ns: int) -> None:
+    def _done(self, rule: str, said_ns: int | None) -> None:
         """The awaited end of the output has come."""
         self._close_output(rule, said_ns)
         self._step += 1
@@ -671,7 +675,7 @@ class Conversation:
     def _close_output(self, rule: str, said_ns: int | None = None) -> None:
         self._utterance.done_rule = rule
         self._utterance.done_ns = said_ns
-        self._drop("silence", "final", "done", "promote", *(["session"] if self._is_last else []))
+        self._drop("silence", "final", "done", "done_quiet", "promote", *(["session"] if self._is_last else []))
         self._promote()
 
     def _promote(self) -> None:
@@ -861,6 +865,10 @@ class Conversation:
     def _unfinished(self, sentence: str, at_ns: int) -> None:
         self._lapse("no_final", f"{sentence}; {self._last_message(at_ns)}", at_ns)
 
+    def _done_quiet_due(self, at_ns: int) -> None:
+        del at_ns  # when it was done nobody said
+        self._done("quiet", None)
+
     def _session_due(self, at_ns: int) -> None:
         limit = f"our session limit of {self._limits.session_s:g} s"
         self._lapse("our_limit", f"{limit} was over {moment(self._utterance, at_ns)}", at_ns)
@@ -896,6 +904,7 @@ _WHEN_DUE: Final[dict[str, Callable[[Conversation, int], Any]]] = {
     "source_end": Conversation._begin_end,
     "final": Conversation._final_due,
     "done": Conversation._done_due,
+    "done_quiet": Conversation._done_quiet_due,
     "session": Conversation._session_due,
     "quiet": Conversation._next_step_due,
     "quiet_most": Conversation._next_step_due,

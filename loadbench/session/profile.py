@@ -118,10 +118,12 @@ class DoneRule(Condition):
     """The event after which nothing more can come: any of `on`, or a message that fits.
 
     `message`: a rule with `event: done` fits it. `settled`: after the end mark something has been settled, and nothing
-    is owed any more (rules with `event: pending` and `event: settled`).
+    is owed any more (rules with `event: pending` and `event: settled`). `quiet`: nothing has come for `quiet_s` since
+    the end mark; when the output was done is then not known.
     """
 
-    on: list[Literal["close", "end_of_response", "message", "first_final", "settled"]] = ["close", "message"]
+    on: list[Literal["close", "end_of_response", "message", "first_final", "settled", "quiet"]] = ["close", "message"]
+    quiet_s: float | None = Field(None, gt=0)
     timeout_s: float | None = Field(None, gt=0)
     closes: Literal["client", "target"] = "client"
 
@@ -248,11 +250,15 @@ class Rule(Condition):
 
 
 class StatusRule(Part):
-    """What a refusal means: by HTTP status, or by close code."""
+    """What a refusal means: by HTTP status, or by close code.
+
+    `before_output`: only where the service has not said any text yet.
+    """
 
     status: list[int] = []
     close_code: list[int] = []
     reason: str | None = Field(None, description="a regular expression on the close reason or the body")
+    before_output: bool = False
     outcome: Literal["rejected", "auth_expired", "pace_refused", "fatal"]
 
 

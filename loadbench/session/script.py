@@ -74,6 +74,7 @@ class Finish:
     on: frozenset[str]
     fits: Test | None
     timeout_ns: int | None
+    quiet_ns: int | None = None
     target_closes: bool = False
 
     @property
@@ -133,6 +134,7 @@ class Status:
     status: frozenset[int]
     close_code: frozenset[int]
     reason: re.Pattern[str] | None
+    before_output: bool
     outcome: str
 
     def fits(self, text: str) -> bool:
@@ -187,9 +189,10 @@ class Compiled:
         """The outcome that the profile gives to an HTTP answer."""
         return next((rule.outcome for rule in self.statuses if status in rule.status and rule.fits(body)), None)
 
-    def status_of_close(self, code: int | None, reason: str) -> str | None:
-        """The outcome that the profile gives to a close code."""
-        return next((rule.outcome for rule in self.statuses if code in rule.close_code and rule.fits(reason)), None)
+    def status_of_close(self, code: int | None, reason: str, *, said: bool) -> str | None:
+        """The outcome that the profile gives to a close code. `said`: the service had said some text before."""
+        fitting = (rule for rule in self.statuses if code in rule.close_code and rule.fits(reason))
+        return next((rule.outcome for rule in fitting if not (said and rule.before_output)), None)
 
 
 def compile_profile(profile: Profile) -> Compiled:
@@ -295,7 +298,11 @@ def _end_deed(part: EndStep) -> Say | Lull | Finish | Grace | Refuse:
             return Say("end", lambda _: b"")
         case EndStep(done=DoneRule() as done):
             return Finish(
-                frozenset(done.on), _condition(done), _optional(done.timeout_s), target_closes=done.closes == "target"
+                frozenset(done.on),
+                _condition(done),
+                _optional(done.timeout_s),
+                _optional(done.quiet_s),
+                target_closes=done.closes == "target",
             )
         case EndStep(grace_s=float() as grace_s):
             return Grace(nanoseconds(grace_s))
@@ -320,6 +327,7 @@ def _status(rule: StatusRule) -> Status:
         frozenset(rule.status),
         frozenset(rule.close_code),
         None if rule.reason is None else re.compile(rule.reason),
+        rule.before_output,
         "target_error" if rule.outcome == "fatal" else rule.outcome,
     )
 

@@ -62,6 +62,7 @@ class Grammar:
         if also is not None and also.frame == "text":
             self.media.append(Wrapped(also.message, also.base64_prefix, kind="also"))
         self.marked = bool(self.endings) or any(step.end_body for step in profile.end) or part.last is not None
+        self.quiet_first = any(step.quiet for step in profile.end[: _at_done(profile)])
 
 
 class Wrapped:
@@ -183,8 +184,11 @@ def strangers(profile: Profile, query: Iterable[str]) -> list[str]:
 
 def _sends(profile: Profile) -> list[SendPart]:
     """The end marks: what is sent before the client waits for the end. What it sends after that is a farewell."""
-    done = next((at for at, step in enumerate(profile.end) if step.done), len(profile.end))
-    return [step for step in profile.end[:done] if step.model_fields_set & SENDS]
+    return [step for step in profile.end[: _at_done(profile)] if step.model_fields_set & SENDS]
+
+
+def _at_done(profile: Profile) -> int:
+    return next((at for at, step in enumerate(profile.end) if step.done), len(profile.end))
 
 
 def _shape(name: str, step: SendPart) -> Shape:
