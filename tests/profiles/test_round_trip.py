@@ -13,7 +13,7 @@ from loadbench.engine.pipe import Outbound
 from loadbench.engine.run import Engine
 from loadbench.plan import Plan
 from loadbench.results.record import SessionRecord
-from loadbench.session.load import load_profile, secret_names, shipped
+from loadbench.session.load import load_profile, number_names, secret_names, shipped
 from loadbench.session.profile import ChannelPart, Profile
 from loadbench.simulator.log import Entry, read
 from loadbench.simulator.options import Options
@@ -42,16 +42,22 @@ class Trip:
 def corpus(folder: Path, profile: Profile) -> Path:
     """One clip of what the profile sends, with every kind of reference."""
     row: dict[str, Any] = {"id": "clip", "source_lang": "en", "target_lang": "es", **TEXTS}
-    if profile.media.kind == "audio":
-        wav(folder / "clip.wav", tone(MEDIA_S).astype("<i2").tobytes())
-        row |= {"direction": "speech2text", "audio_filepath": "clip.wav"}
+    sound, pictures = (
+        {"audio_filepath": "clip.wav"},
+        {"frames_dir": "frames", "frames_pattern": "image%02d.png", "fps": 10},
+    )
+    wav(folder / "clip.wav", tone(MEDIA_S).astype("<i2").tobytes())
+    (folder / "frames").mkdir()
+    for number in range(round(MEDIA_S * 10)):
+        picture = Image.new("RGB", (64, 48), (number * 9 % 256, 90, 200))
+        picture.save(folder / "frames" / f"image{number:02d}.png")
+    if profile.media.also is not None:
+        tracks = [{"kind": "audio", "filepath": "clip.wav"}, {"kind": "video", **pictures}]
+        row |= {"direction": "speech2text", "tracks": tracks}
+    elif profile.media.kind == "audio":
+        row |= {"direction": "speech2text", **sound}
     else:
-        (folder / "frames").mkdir()
-        for number in range(round(MEDIA_S * 10)):
-            picture = Image.new("RGB", (64, 48), (number * 9 % 256, 90, 200))
-            picture.save(folder / "frames" / f"image{number:02d}.png")
-        row |= {"direction": "sign2spoken", "frames_dir": "frames", "frames_pattern": "image%02d.png", "fps": 10}
-        row |= {"gloss": GLOSS}
+        row |= {"direction": "sign2spoken", "gloss": GLOSS, **pictures}
     (folder / "manifest.jsonl").write_text(json.dumps(row) + "\n")
     return folder / "manifest.jsonl"
 
@@ -70,17 +76,23 @@ async def travel(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, **beh
     options = Options(profile=name, corpus=path, first_s=FIRST_S, final_s=FINAL_S, log=folder / "log.jsonl")
     secrets = secret_names(profile)
     for secret in secrets:
-        monkeypatch.setenv(f"MADE_UP_{secret}", f"made-up-{secret}")
+        number = f"secret.{secret}" in number_names(profile)
+        monkeypatch.setenv(f"MADE_UP_{secret}", "1000517" if number else f"made-up-{secret}")
     async with running(options) as url:
         plan = Plan.model_validate(
             {
-                "target": {"url": url, "profile": name, "secrets": {key: f"env:MADE_UP_{key}" for key in secrets}},
+                "target": {
+                    "profile": name,
+                    "secrets": {key: f"env:MADE_UP_{key}" for key in secrets},
+                    **({} if profile.prelude else {"url": url}),  # which the prelude is told
+                },
                 "corpus": {"path": str(path)},
                 "workload": {"users": 1, "sessions": 1},
                 **behaviour,
             }
         )
         ready = prepared.prepare(plan)
+        ready.start.prelude_at = url.replace("ws://", "http://")
         try:
             await Engine(ready.start, trip.take).run()
         finally:
