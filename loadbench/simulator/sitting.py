@@ -101,7 +101,7 @@ class Sitting:
         self._ms: float | None = None
         self._latest: list[Any] = []
         self._slot_ns: int | None = None
-        self._holds = self._leaves_later = self._marked = self._finals_over = self._over = False
+        self._holds = self._leaves_later = self._marked = self._finals_over = self._leaving = self._over = False
 
     # ---- what comes in
 
@@ -125,6 +125,8 @@ class Sitting:
         if heard.violation and heard.violation not in self.entry.violations:
             self.entry.violations.append(heard.violation)
         if heard.kind == "open":
+            if self._over:
+                self._next_utterance()
             self._advance(now_ns)
         elif heard.kind == "media":
             self._chunk(heard.payload, heard.ms, now_ns)
@@ -184,8 +186,9 @@ class Sitting:
     def finals_over(self, now_ns: int) -> None:
         """The last final has been said: done follows, as soon as the last end mark is in."""
         self._finals_over = True
-        if not self._marked:
+        if not self._marked or self._leaving:
             return
+        self._leaving = True
         if self.house.options.trailer:
             self._later(now_ns, self.house.options.trailer)
         self.mouth.at(now_ns + ns(self.house.options.done_s), self._done)
@@ -226,19 +229,24 @@ class Sitting:
             self._ready = True
             self._mind.ready(now_ns)
 
+    def _next_utterance(self) -> None:
+        """Another one on the same connection."""
+        self._write()
+        self._ready = False
+        self._begin_utterance(
+            Entry(
+                session=self.entry.session,
+                utterance=self.entry.utterance + 1,
+                clip=self._named,
+                peer=self.entry.peer,
+                opened_ns=self.entry.opened_ns,
+            )
+        )
+
     def _chunk(self, payload: bytes, ms: float | None, now_ns: int) -> None:
         if self._over:
-            self._write()
-            self._ear.again()
-            self._begin_utterance(
-                Entry(
-                    session=self.entry.session,
-                    utterance=self.entry.utterance + 1,
-                    clip=self._named,
-                    peer=self.entry.peer,
-                    opened_ns=self.entry.opened_ns,
-                )
-            )
+            self._next_utterance()
+            self._advance(now_ns)
         entry, house = self.entry, self.house
         entry.chunks_ns.append(now_ns)
         entry.chunk_bytes.append(len(payload))
@@ -309,14 +317,18 @@ class Sitting:
 
     async def _done(self, _: int) -> None:
         self._over = True
+        self._ear.again()
         self.entry.outcome = "ok"
         self.house.heard_before |= {self._first_digest, self._hash.digest()}
         speaker = self.house.speaker
+        for message in speaker.farewell:
+            await self._wire.say(self._raw(message))
         if speaker.done is not None:
             await self._wire.say(self._raw(speaker.done))
         if speaker.closes:
             await self._wire.close(None)
         else:
+            self._advance(self.house.clock())
             entry = self.entry
             self.mouth.at(self.house.clock() + FAREWELL_NS, lambda _: self._farewell(entry))
 
