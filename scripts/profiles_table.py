@@ -1,4 +1,4 @@
-"""Write the table of shipped profiles into both READMEs again, from the profiles themselves:
+"""Write the table of shipped profiles into both READMEs again, from the profiles themselves.
 
     python -m scripts.profiles_table
 
@@ -40,7 +40,7 @@ def written(text: str, headings: Sequence[str]) -> str:
 
 def table(headings: Sequence[str]) -> str:
     """A row for each shipped profile, in the order of their names."""
-    rows = [headings, ["---"] * len(headings), *(row(load_profile(name)) for name in shipped())]
+    rows = [headings, ["---"] * len(headings), *(row(load_profile(name)) for name in sorted(shipped()))]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
 
 
