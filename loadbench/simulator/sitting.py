@@ -15,7 +15,8 @@ from loadbench.simulator.mouth import Mouth
 from loadbench.simulator.options import Options
 from loadbench.simulator.speak import Speaker
 
-QUIET_NS = SECOND // 2  # media that pauses so long is over, where a profile has no end mark or waits before it
+QUIET_NS = SECOND // 2  # where a profile has no end mark, media that pauses so long is over
+PATIENT_NS = SECOND  # and where the client waits for quiet before it marks the end: it waits for some seconds
 FAREWELL_NS = 5 * SECOND  # a client that does not close after the done message is closed on
 TRY_AGAIN_LATER = 1013  # the close code of a service that is full, where a profile has none of its own
 
@@ -260,9 +261,9 @@ class Sitting:
             self._first(now_ns)
         if self._slot_ns is not None:
             self._acknowledge(now_ns, 1)
-        if not house.grammar.marked or house.grammar.quiet_first:  # the client waits for finals, and then marks the end
-            count = len(entry.chunks_ns)
-            self.mouth.at(now_ns + QUIET_NS, lambda _: self._over_if(count, now_ns))
+        if not house.grammar.marked or house.grammar.quiet_first:
+            count, pause_ns = len(entry.chunks_ns), PATIENT_NS if house.grammar.marked else QUIET_NS
+            self.mouth.at(now_ns + pause_ns, lambda _: self._over_if(count, now_ns))
 
     def _first(self, now_ns: int) -> None:
         if self.course.drop_ns is not None:

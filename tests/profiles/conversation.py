@@ -1,7 +1,8 @@
 """Conversations as data: what a service says and when, and what a profile must make of it.
 
 Each file of `conversations/` is one. Times are seconds from the beginning, which is the dial unless there is a prelude;
-the connection stands as soon as it is dialled, and media starts when the opening is through. Unknown keys are errors. What a file does not expect is not compared; `null` expects nothing.
+the connection stands as soon as it is dialled, and media starts when the opening is through. Unknown keys are errors.
+What a file does not expect is not compared; `null` expects nothing.
 """
 
 import base64
