@@ -2,7 +2,7 @@
 
     python -m benchmarks                 all of it in modest sizes (12 minutes), written to benchmarks/results.md
     python -m benchmarks --quick         the same in 2 minutes, with fewer sessions, one repeat and no search
-    python -m benchmarks floor|peers|stamps|growth|capacity [...]    one of them, printed
+    python -m benchmarks floor|peers|stamps|growth|capacity|selectors [...]    one of them, printed
 
 Linux only; needs a C compiler. What cannot be installed of other tools is left out. Options of all: `--realtime` runs
 what is measured before all other processes, `--patience S` waits up to S seconds for a quiet machine before each run.
@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import beside, capacity, floor, growth, senders, stamps
+from benchmarks import beside, capacity, floor, growth, selectors, senders, stamps
 
 HOW = """A third party, a sink written in C, says when each message arrived. Figures are medians of alternated repeats,
 in brackets the range. Figures of one table compare; figures of two tables do not. Errors of arrival (p50, p99) are
@@ -61,6 +61,9 @@ def parser() -> argparse.ArgumentParser:
             one.add_argument("--no-search", action="store_true") if name == "capacity" else None
             one.add_argument("--window", type=float, default=5, help="seconds of a trial of the search (5)")
             one.add_argument("--steps", type=int, default=3, help="halvings after doubling (3)")
+    one = commands.add_parser("selectors")
+    one.add_argument("--rounds", type=int, default=7, help="of which the least counts (7)")
+    one.add_argument("--evaluations", type=int, default=20_000, help="in a round (20000)")
     return asked
 
 
@@ -70,6 +73,8 @@ def one_of(asked: argparse.Namespace, realtime: bool) -> str:
     if asked.what == "floor":
         cases = [(case.partition(":")[0], int(case.partition(":")[2])) for case in asked.cases]
         return floor.measure(cases, asked.seconds, asked.repeats)
+    if asked.what == "selectors":
+        return selectors.measure(asked.rounds, asked.evaluations)
     if asked.what == "stamps":
         return stamps.measure(asked.levels, asked.seconds, asked.repeats)
     if asked.what == "growth":
@@ -109,6 +114,7 @@ PARTS = [
         "capacity --no-search --window 3 --repeats 1 500",
         "",
     ),
+    ("A look into a message", selectors.__doc__, "selectors", "selectors --rounds 3 --evaluations 5000"),
 ]
 
 

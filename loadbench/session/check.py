@@ -63,11 +63,15 @@ def problems(tree: Any) -> Iterator[Problem]:
     for kind, value, place in _walk(schema.Profile, tree, ()):
         if kind == "selector":
             yield from _selector(value, place)
-        elif kind in ("template", "json") and place[0] != "simulate":
-            if place[0] != "receive":  # a channel's name has rules of its own
+        elif kind in ("template", "json"):
+            if place[0] not in ("receive", "simulate"):  # there names have rules of their own
                 yield from _template(kind, value, place, tree)
-        elif check := _CHECKS.get(kind):
-            yield from check(_At(value, place, tree))
+        else:
+            at = _At(value, place, tree)
+            if issubclass(kind, schema.Condition):
+                yield from _like(at)
+            if check := _CHECKS.get(kind):
+                yield from check(at)
 
 
 def template_names(tree: Any) -> set[str]:
@@ -338,7 +342,8 @@ def _done(at: _At) -> Iterator[Problem]:
     says = {rule.get("event") for rule in _rules(at.tree) if isinstance(rule, dict)}
     if "settled" in events and "settled" not in says:
         yield Problem(at("on"), "no message settles anything: give a rule with event: settled and its key")
-    if events == ["message"] and "done" not in says and at.part.get("has") is None and at.part.get("match") is None:
+    asks = any(at.part.get(key) is not None for key in ("has", "match", "like"))
+    if events == ["message"] and "done" not in says and not asks:
         yield Problem(at("on"), "no message means done: give has or match here, or a rule with event: done")
 
 
@@ -528,17 +533,26 @@ def _never_final(at: _At) -> Iterator[Problem]:
         yield Problem(at("quiet_s"), "belongs to rule: promote_on_quiet, which needs it")
 
 
+def _like(at: _At) -> Iterator[Problem]:
+    given = at.part.get("like")
+    for selector, pattern in given.items() if isinstance(given, dict) else ():
+        yield from _selector(str(selector), at("like", str(selector)))
+        yield from _pattern(pattern, at("like", str(selector)))
+
+
+def _pattern(pattern: Any, place: Place) -> Iterator[Problem]:
+    try:
+        re.compile(pattern if isinstance(pattern, str) else "")
+    except re.error as error:
+        yield Problem(place, f"is no regular expression: {error}")
+
+
 def _status(at: _At) -> Iterator[Problem]:
     if not at.part.get("status") and not at.part.get("close_code"):
         yield Problem(at(), "names no status and no close_code, so that it could never fit")
     if at.part.get("before_output") and not at.part.get("close_code"):
         yield Problem(at("before_output"), "belongs to close_code: a refusal by status comes before all output")
-    reason = at.part.get("reason")
-    if isinstance(reason, str):
-        try:
-            re.compile(reason)
-        except re.error as error:
-            yield Problem(at("reason"), f"is no regular expression: {error}")
+    yield from _pattern(at.part.get("reason"), at("reason"))
 
 
 _FIELDS_EVERYWHERE: Final = frozenset(

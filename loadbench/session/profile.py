@@ -32,10 +32,20 @@ def keys(part: type[BaseModel]) -> dict[str, FieldInfo]:
 
 
 class Condition(Part):
-    """When something applies: `has` (these keys are there, with any value) and `match` (a JMESPath condition)."""
+    """When something applies: all of those that are given.
+
+    `has`: these keys are there, with any value. `match`: a JMESPath condition. `like`: each of these selectors finds a
+    text in which its regular expression is found; without ^ and $, anywhere in it.
+    """
 
     has: str | list[str] | None = None
     match: Selector | None = None
+    like: dict[str, str] = {}
+
+    @property
+    def always(self) -> bool:
+        """Nothing is asked."""
+        return self.has is None and self.match is None and not self.like
 
 
 class When(Part):

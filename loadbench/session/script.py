@@ -244,7 +244,7 @@ def _always(_: Any) -> bool:
 
 def _condition(part: Condition) -> Test | None:
     """None where the part names no condition."""
-    return None if part.has is None and part.match is None else compile_condition(part.has, part.match)
+    return None if part.always else compile_condition(part.has, part.match, part.like)
 
 
 def _say(part: SendPart) -> Say:

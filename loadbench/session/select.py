@@ -6,7 +6,8 @@ false, so `has` asks only whether a key is there; and a condition that cannot be
 """
 
 import operator
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import jmespath
@@ -41,8 +42,15 @@ def compile_selector(expression: str) -> Select:
     return _compile(tree)
 
 
-def compile_condition(has: str | Sequence[str] | None, match: str | None) -> Test:
-    """Whether a message has all keys of `has` (dotted paths, any value) and fits `match`. Never raises on a message."""
+def compile_condition(
+    has: str | Sequence[str] | None, match: str | None, like: Mapping[str, str] | None = None
+) -> Test:
+    """Whether a message has all keys of `has` (dotted paths, any value) and fits `match`. Never raises on a message.
+
+    `like`: and each of these selectors finds a text in which its regular expression is found.
+    """
+    if like:
+        return _all([compile_condition(has, match), *(_alike(*pair) for pair in like.items())])
     paths = [tuple(path.split(".")) for path in ([has] if isinstance(has, str) else has or ())]
     select = None if match is None else compile_selector(match)
 
@@ -56,6 +64,23 @@ def compile_condition(has: str | Sequence[str] | None, match: str | None) -> Tes
             return truthy(select(message))
         except SELECT_ERRORS:
             return False
+
+    return fits
+
+
+def _all(tests: Sequence[Test]) -> Test:
+    return lambda message: all(test(message) for test in tests)
+
+
+def _alike(expression: str, pattern: str) -> Test:
+    select, found = compile_selector(expression), re.compile(pattern).search
+
+    def fits(message: Any) -> bool:
+        try:
+            text = select(message)
+        except SELECT_ERRORS:
+            return False
+        return isinstance(text, str) and found(text) is not None
 
     return fits
 

@@ -36,7 +36,7 @@ def keyed(rule: Rule, item: Any, key: Any) -> Any:
 
 
 def _keys(rule: Rule, message: Any) -> list[Any]:
-    if not compile_condition(rule.has, rule.match)(message):
+    if not compile_condition(rule.has, rule.match, rule.like)(message):
         return []
     items = [message] if rule.each is None else invert.found(message, rule.each) or []
     return [key for item in items if rule.key and (key := invert.found(item, rule.key)) is not None]

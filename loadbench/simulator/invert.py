@@ -4,6 +4,7 @@ Only what profiles use has an inverse: paths, indexes, projections, filters, com
 `!`, and a few functions. The result is always checked by the caller with the real selectors.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,7 +39,18 @@ def fitting(condition: Condition, tree: Any = None) -> Any:
             tree = place(tree, steps, None)
     if condition.match:
         tree = satisfy(parsed(condition.match), tree)
+    for selector, pattern in condition.like.items():
+        tree = put(tree, selector, _alike(pattern))
     return {} if tree is None else tree
+
+
+def _alike(pattern: str) -> str:
+    """A text for a regular expression that is words, or words to choose from."""
+    text = re.split(r"(?<!\\)\|", pattern)[0].removeprefix("^").removesuffix("$")
+    text = re.sub(r"\\(\W)", r"\1", text.strip("()"))
+    if not re.search(pattern, text):
+        raise NoInverseError(f"the regular expression {pattern!r}")
+    return text
 
 
 def parsed(expression: str) -> Node:

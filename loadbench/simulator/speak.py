@@ -204,7 +204,7 @@ class Speaker:
         rule = next((step.done for step in self.profile.end if step.done), None)
         if rule is None or "message" not in rule.on:
             return None
-        conditions: list[Condition] = [rule] if rule.has or rule.match else []
+        conditions: list[Condition] = [] if rule.always else [rule]
         conditions += [other for other in self.profile.receive.rules if other.event == "done"]
         for condition in conditions:
             try:
@@ -507,7 +507,7 @@ def _complaint(rule: Rule, detail: str) -> Any:
 
 
 def _fits(condition: Condition, item: Any) -> bool:
-    return compile_condition(condition.has, condition.match)(item)
+    return compile_condition(condition.has, condition.match, condition.like)(item)
 
 
 def _decoded(profile: Profile, message: Any) -> list[Any]:

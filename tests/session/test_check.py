@@ -81,6 +81,7 @@ def media(part: str) -> str:
             "{has: a, event: pending, key: id}, {has: b, event: settled, key: id, text: {model: unkeyed, text: b}}"
         ),
         receive("{has: a, event: done}", ", clock: {processed: a, final: b, unit: hms}"),
+        receive("{like: {text: ^ERROR}, outcome: fatal}") + "\nend: [{done: {on: [message], like: {a.b: c}}}]",
         "transport: {kind: websocket, ping: {every_s: 3, timeout_s: 3, close: true}}",
         "end: [{done: {on: [message, quiet], has: a, quiet_s: 2}}]",
         receive("{has: a, event: done}", ", statuses: [{close_code: [1000], before_output: true, outcome: rejected}]"),
@@ -243,6 +244,8 @@ def test_a_profile_that_makes_sense_is_taken(extra: str) -> None:
          'transport: {kind: websocket, url: "{captured.u}"}',
          "prelude[0].request: {host}: is not known before the prelude has captured the address"),
         ('prelude: [{request: "GET http://h/", jsn: {}}]', "prelude[0].jsn: no such key; did you mean json?"),
+        (receive("{like: {'a[': b}, event: done}"), "receive.rules[0].like.a[: 'a[' is no JMESPath"),
+        (receive("{like: {a: '('}, event: done}"), "receive.rules[0].like.a: is no regular expression"),
         # branches, and what is owed
         ("open: [{send_text: a, when: {field: captured.b, equals: x}}]",
          "open[0].when.field: captured.b: nothing before it captures b"),

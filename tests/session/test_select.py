@@ -130,6 +130,30 @@ def test_has_and_match_must_both_hold() -> None:
     assert [fits({"id": 0, "type": "x"}), fits({"type": "x"}), fits({"id": 0, "type": "y"})] == [True, False, False]
 
 
+@pytest.mark.parametrize(
+    ("message", "fits"),
+    [
+        ({"text": "ERROR: no audio"}, True),
+        ({"text": "an ERROR"}, False),  # the expression begins with ^
+        ({"text": 7}, False),
+        ({"text": None}, False),
+        ([], False),
+        ("ERROR", False),
+    ],
+)
+def test_like_looks_for_a_regular_expression_in_a_text_and_in_nothing_else(message: Any, fits: bool) -> None:
+    assert compile_condition(None, None, {"text": "^ERROR|^FATAL"})(message) is fits
+
+
+def test_like_stands_beside_has_and_match_and_a_selector_that_fails_does_not_fit() -> None:
+    fits = compile_condition("id", "type == 'x'", {"text": "a", "join('', more)": "b"})
+    whole = {"id": 1, "type": "x", "text": "ca", "more": ["b"]}
+    assert fits(whole)
+    assert [fits(whole | {key: 0}) for key in ("type", "text", "more")] == [False] * 3
+    del whole["id"]
+    assert not fits(whole)
+
+
 @given(VALUES)
 def test_truth_is_the_library_s(value: Any) -> None:
     assert truthy(value) is (jmespath.search("@ && `true`", value) is True)

@@ -85,3 +85,16 @@ def test_finality_can_be_decided_either_way(selector: str, wanted: bool) -> None
 def test_what_has_no_inverse_says_so(selector: str) -> None:
     with pytest.raises(invert.NoInverseError):
         invert.put({}, selector, "word")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [("^ERROR", "ERROR"), ("busy|full", "busy"), ("^(WAIT|BUSY)$", "WAIT"), (r"a\.b", "a.b"), ("no audio", "no audio")],
+)
+def test_a_regular_expression_of_words_has_an_inverse(pattern: str, text: str) -> None:
+    assert invert.fitting(Condition(has="id", like={"a.text": pattern})) == {"id": None, "a": {"text": text}}
+
+
+def test_any_other_regular_expression_has_none() -> None:
+    with pytest.raises(invert.NoInverseError, match="the regular expression"):
+        invert.fitting(Condition(like={"a": r"\d+ left"}))
