@@ -109,6 +109,12 @@ class Driver:
         """Bytes of media handed over so far."""
         return sum(stream.volume(self.role.parts[at][0].media_sums) for at, stream in self._streams.items())
 
+    @property
+    def also_chunks(self) -> int:
+        """Chunks of a second medium handed over so far."""
+        reels = {at: self.role.parts[at][0] for at in self._streams}
+        return sum(stream.volume(reels[at].also_sums) for at, stream in self._streams.items() if reels[at].also_sums)
+
     # ---- what the transport tells (transports.contract.Listener)
 
     def opened(self, facts: Opened) -> None:

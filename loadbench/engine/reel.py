@@ -15,8 +15,8 @@ CLOCK_MS_MOST: Final = 1000  # nobody waits longer than this for a place on the 
 
 class Reel:
     """`due_ns` holds the chunks' due times and, behind them, the media's length. `media_sums` and `wire_sums` are
-    running sums, from 0, of the bytes of media and of the wire that the chunks carry. `place` is the plan's. Raises
-    OSError without its files.
+    running sums, from 0, of the bytes of media and of the wire that the chunks carry, `also_sums` of the chunks that
+    are a second medium's (empty: there is none). `place` is the plan's. Raises OSError without its files.
     """
 
     def __init__(self, entry: ClipEntry) -> None:
@@ -29,9 +29,11 @@ class Reel:
         self.due_ns: array[int] = array("q", plan.due_ns.tolist())
         self.due_ns.append(plan.duration_ns)
         self.media_sums: array[int] = array("q", accumulate(plan.media.tolist(), initial=0))
+        also = plan.track != 0
+        self.also_sums: array[int] = array("q", accumulate(also.tolist(), initial=0) if also.any() else ())
         self.wire_sums: array[int] = array("q", plan.offset.tolist())
         self._entry = entry
-        self._paces = int((plan.track == 0).sum())  # chunks of the first medium, which gives the pace
+        self._paces = len(plan) - int(also.sum())  # chunks of the first medium, which gives the pace
 
     @property
     def chunks(self) -> int:

@@ -578,7 +578,7 @@ _EVERY_MODEL: Final = ("model", "start", "end", "unit", "join", "ignore")
 # model: what it needs (one of each group), and what it takes beside.
 _MODELS: Final[dict[str, tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]]] = {
     "unkeyed": ((("text",),), ("final",)),
-    "keyed": ((("text",), ("key",)), ("final", "order", "seals_lower")),
+    "keyed": ((("text",), ("key",)), ("final", "order", "seals_lower", "reworded")),
     "delta": ((("text", "replace"),), ("final", "key", "order")),
     "snapshot": ((("committed", "tail"),), ("text",)),
     "tokens": ((("items", "committed", "tail"), ("text",)), ("final",)),

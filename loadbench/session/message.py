@@ -16,6 +16,11 @@ OWN_FIELDS: Final = frozenset({PAYLOAD, "media.ms", "media.index", "media.count"
 _Parts = tuple[str | Hole, ...]
 
 
+def media_kinds(part: MediaPart) -> tuple[str, ...]:
+    """What kind of medium each track is."""
+    return tuple(medium.kind for medium in (part, part.also) if medium is not None)
+
+
 def media_messages(part: MediaPart) -> "tuple[MediaMessage, ...]":
     """How the payloads of each track become messages: those of the first medium, and of the one beside it."""
     return tuple(MediaMessage(medium) for medium in (part, part.also) if medium is not None)

@@ -209,10 +209,10 @@ class TextRule(Part):
 
     `text`, `key`, `final`, `start`, `end`, `confidence` are selectors on the item (`final` may be true or false);
     `unit` is that of `start` and `end`. Which fields a model takes: unkeyed text, final; keyed also key, order,
-    seals_lower; delta text, final, replace, key, order; snapshot committed, tail, text; tokens text and either items,
-    final or committed, tail; edit text, delete, unit_of_delete, or key, from_key, to_key, order; labels text, final,
-    confidence, min_confidence, accept_after, collapse. Every model takes start, end, unit, join, and ignore, the texts
-    that count as none.
+    seals_lower, reworded; delta text, final, replace, key, order; snapshot committed, tail, text; tokens text and
+    either items, final or committed, tail; edit text, delete, unit_of_delete, or key, from_key, to_key, order; labels
+    text, final, confidence, min_confidence, accept_after, collapse. Every model takes start, end, unit, join, and
+    ignore, the texts that count as none.
     """
 
     model: Literal["unkeyed", "keyed", "delta", "snapshot", "tokens", "edit", "labels"]
@@ -221,6 +221,9 @@ class TextRule(Part):
     key: Selector | None = None
     order: Literal["first_seen", "number", "text"] = "first_seen"
     seals_lower: bool = False
+    reworded: Selector | None = Field(
+        None, description="true of a message that only writes a final text better: the text is taken, the time stays"
+    )
     replace: Selector | None = None
     committed: Selector | None = None
     tail: Selector | None = None

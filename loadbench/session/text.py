@@ -116,8 +116,8 @@ def compile_rule(rule: TextRule) -> CompiledText:
 
 
 SELECTORS: Final = (
-    "text", "final", "key", "replace", "committed", "tail", "items", "delete", "from_key", "to_key", "confidence",
-    "start", "end",
+    "text", "final", "key", "reworded", "replace", "committed", "tail", "items", "delete", "from_key", "to_key",
+    "confidence", "start", "end",
 )  # fmt: skip
 
 
@@ -251,6 +251,16 @@ class Board:
         if final or held:
             self.seal(segment, at_ns)
 
+    def reword(self, segment: _Segment, text: str, at_ns: int) -> bool:
+        """Write a final text better, which leaves its time alone; False where no text is final yet."""
+        if not text.strip() or not segment.text or not segment.final or segment.promoted:
+            return False
+        if text != segment.text:
+            segment.text, segment.changed_ns = text, at_ns
+            self._touch(segment)
+        self._finalised = True
+        return True
+
     def extend(self, segment: _Segment, text: str, at_ns: int, *, join: str = "") -> None:
         """Add to its text."""
         self.put(segment, segment.text + join + text if segment.text and text else segment.text + text, at_ns)
@@ -367,7 +377,8 @@ def _keyed(board: Board, rule: CompiledText, item: Any, at_ns: int) -> bool:
     span = rule.span(item)
     _rank(key, rule.rule.order)
     segment = board.segment(key, rule)
-    board.put(segment, text, at_ns, final=final)
+    if not truthy(rule.get("reworded", item)) or not board.reword(segment, text, at_ns):
+        board.put(segment, text, at_ns, final=final)
     _place_in_media(segment, span)
     if rule.rule.seals_lower:
         board.seal_before(segment, at_ns)

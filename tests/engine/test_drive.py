@@ -143,6 +143,8 @@ async def test_two_media_go_out_in_the_order_of_their_times_each_in_its_own_mess
         (120, {"stop": 5}),
     ]
     assert (record.utterances[0].chunks_sent, record.utterances[0].media_bytes) == (5, 10)
+    ticked = [tick.chunks for tick in heard.of(Tick) if tick.chunks]
+    assert ticked == [{"audio": 3, "frames": 2}]
 
 
 async def test_a_field_that_nobody_has_is_the_profiles_fault_and_named(tmp_path: Path) -> None:

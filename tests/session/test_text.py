@@ -336,6 +336,28 @@ def test_a_final_before_an_open_text_is_settled_and_one_after_it_is_not() -> Non
     assert channel.settled_text == "One. two"
 
 
+def test_a_final_that_is_only_written_better_keeps_its_time() -> None:
+    rules: Rules = {
+        "t": {"model": "keyed", "text": "text", "key": "turn", "final": "end", "reworded": "better", "order": "number"}
+    }
+    items: list[Item] = [
+        ("t", {"turn": 0, "text": "yes", "end": False}),  # at 10
+        ("t", {"turn": 0, "text": "yes please", "end": True}),
+        ("t", {"turn": 0, "text": "Yes, please.", "end": True, "better": True}),
+        ("t", {"turn": 1, "text": "Now.", "end": True, "better": True}),  # nothing was said before: its own time
+        ("t", {"turn": 1, "text": "No.", "end": True}),  # said anew, and not only better
+        ("t", {"turn": 1, "text": "", "end": True, "better": True}),
+    ]
+    effects, channel, _ = heard(rules, items)
+    assert [(part.text, part.changed_ns, part.final_ns) for part in channel.segments] == [
+        ("Yes, please.", 30, 20),
+        ("No.", 50, 50),
+    ]
+    assert effects == ["partial", "final", "final", "final", "final", "empty"]
+    assert (channel.first_final_ns, channel.last_final_ns) == (20, 50)
+    assert channel.updates[2].at_ns == 30, "what was shown, and when, is kept"
+
+
 def test_the_service_s_own_clock_is_kept_with_each_segment() -> None:
     _, channel, _ = heard(
         VOSK, [("f", {"text": "a b", "result": [{"start": 0.3}, {"end": 0.9}]}), ("f", {"text": "c"})]
