@@ -72,7 +72,7 @@ def reference(part: ChannelPart, profile: Profile) -> str:
 
 
 async def travel(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, **habits: Any) -> Trip:
-    """Let one session of ours talk with the simulator, both following the profile; `habits` are the service's."""
+    """Let one session of ours talk with the simulator, both by the profile; `habits` are the latter's."""
     profile, trip = load_profile(name), Trip()
     path = corpus(folder, profile)
     options = Options(profile=name, corpus=path, first_s=FIRST_S, final_s=FINAL_S, log=folder / "log.jsonl", **habits)
