@@ -113,7 +113,7 @@ def dry_run(prepared: Prepared) -> dict[str, Any]:
     sessions = work.sessions or _sessions_in(prepared.plan.workload, mean_s)
     mean_bytes = sum(prepared.media_bytes.values()) / count
     return {
-        "contacts": Masks(plans.hidden(prepared.plan)).mask(prepared.start.url, cut=False),
+        "contacts": Masks(plans.hidden(prepared.plan)).mask(_contacts(prepared), cut=False),
         "profile": prepared.profile.name,
         "clips": count,
         "sessions": sessions,
@@ -122,6 +122,14 @@ def dry_run(prepared: Prepared) -> dict[str, Any]:
         "wire_bytes_mapped": sum(prepared.media_bytes.values()),
         "file_handles": None if prepared.plan.workload.open else round(prepared.plan.workload.top) + SPARE_FILES,
     }
+
+
+def _contacts(prepared: Prepared) -> str:
+    """Whom a session asks, and then where it connects, with the settings filled in."""
+    told = ", then ".join([*(step.request for step in prepared.profile.prelude), prepared.start.url])
+    for name, value in prepared.start.params.items():
+        told = told.replace(f"{{param.{name}}}", value)
+    return told
 
 
 def _prepared(

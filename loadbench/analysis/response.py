@@ -95,6 +95,13 @@ def readying(record: SessionRecord) -> int | None:
     return _minus(record.ready_ns, max((at for at in opened if at <= record.ready_ns), default=None))
 
 
+def asking(record: SessionRecord) -> int | None:
+    """From the prelude's first request to its last answer, nanoseconds; None where nothing was asked, or in vain."""
+    if not record.prelude or not record.connections:
+        return None
+    return _minus(record.prelude[-1].ended_ns, record.prelude[0].began_ns)
+
+
 def _starts(utterance: Utterance, record: SessionRecord) -> dict[str, int | None]:
     zero = utterance.media_zero_ns
     return {

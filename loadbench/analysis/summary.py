@@ -13,7 +13,7 @@ import msgspec
 from loadbench.analysis.judge import Judge, Quality
 from loadbench.analysis.population import Population, Responses
 from loadbench.analysis.quantile import STATS, Durations, quantiles
-from loadbench.analysis.response import METRICS, connecting, readying
+from loadbench.analysis.response import METRICS, asking, connecting, readying
 from loadbench.analysis.stability import erasure
 from loadbench.results.bundle import Bundle, BundleError
 from loadbench.results.outcome import ending
@@ -117,7 +117,7 @@ class _Facts:
     """What the summary tells beside the judge: counts and spans of the measured sessions."""
 
     def __init__(self, header: RunHeader) -> None:
-        self.connection = {"tcp": Durations(), "connect": Durations(), "ready": Durations()}
+        self.connection = {name: Durations() for name in ("prelude", "tcp", "connect", "ready")}
         self.messages: Counter[str] = Counter()
         self.volume: Counter[str] = Counter()
         self.warnings: Counter[str] = Counter()
@@ -166,6 +166,7 @@ class _Facts:
             self.connection["tcp"].add_ns(spans["tcp"])
             self.connection["connect"].add_ns(spans["opened"])
         self.connection["ready"].add_ns(readying(record))
+        self.connection["prelude"].add_ns(asking(record))
 
     def _sent(self, record: SessionRecord) -> None:
         late = record.lateness

@@ -16,6 +16,7 @@ from loadbench.engine.pacer import ChunkLog, Stream, media_zero
 from loadbench.engine.reel import Reel
 from loadbench.engine.rig import Rig, Role
 from loadbench.engine.workload import phase_ms
+from loadbench.results.conceal import concealed
 from loadbench.results.masks import Masks, shorten
 from loadbench.results.outcome import side
 from loadbench.results.record import ChunkTimes, Lateness, Message, SessionRecord, Started, Utterance
@@ -413,7 +414,8 @@ class Driver:
         self.resumed(now)
         try:
             self._fill(record, now)
-            self._rig.emit(record)
+            own = self._masks is not self._rig.masks  # who writes the record knows the run's secrets, not a session's
+            self._rig.emit(concealed(record, self._masks) if own else record)
             for index, stream in self._streams.items():
                 stream.stop()
                 if stream.log is not None:

@@ -74,12 +74,25 @@ class MediaClock(msgspec.Struct, array_like=True, frozen=True):
     final_ms: int | None
 
 
+class Acks(msgspec.Struct, kw_only=True):
+    """Acknowledgements of chunks; chunks sent minus `count` is the service's backlog.
+
+    `trip_..._ns` are spans over the `echoed` ones, those that bore a chunk's media time back: from when that chunk was
+    due to its acknowledgement.
+    """
+
+    count: int = 0
+    echoed: int = 0
+    trip_sum_ns: int = 0
+    trip_max_ns: int | None = None
+
+
 class Utterance(msgspec.Struct, kw_only=True):
     """One clip carried by a session. Spans `media_ns`, `onset_ns`, `activity_end_ns` count from `media_zero_ns`.
 
     `media_zero_ns` is where media time begins, None when it never did; `source_end_ns = media_zero_ns + media_ns`.
     `eos_ns` is when the end mark was handed over, `done_ns` when the service said that nothing more will come.
-    `clock` is the service's own media clock, a row for each change.
+    `clock` is the service's own media clock, a row for each change; `acks` is None where the profile knows none.
     """
 
     index: int
@@ -100,6 +113,7 @@ class Utterance(msgspec.Struct, kw_only=True):
     media_bytes: int = 0
     channels: dict[str, Channel] = {}
     clock: list[MediaClock] = []
+    acks: Acks | None = None
     outcome: str | None = None
 
 

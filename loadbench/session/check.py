@@ -551,7 +551,7 @@ def _status(at: _At) -> Iterator[Problem]:
     if not at.part.get("status") and not at.part.get("close_code"):
         yield Problem(at(), "names no status and no close_code, so that it could never fit")
     if at.part.get("before_output") and not at.part.get("close_code"):
-        yield Problem(at("before_output"), "belongs to close_code: a refusal by status comes before all output")
+        yield Problem(at("before_output"), "belongs to a close_code")
     yield from _pattern(at.part.get("reason"), at("reason"))
 
 

@@ -42,6 +42,8 @@ class Heard:
     kind: str = "unmatched"
     done: bool = False
     settled: bool = False
+    acked: bool = False
+    echo_ms: int | None = None
     changed: bool = False
     ending: tuple[str, str] | None = None
     warning: str = ""
@@ -161,6 +163,7 @@ class Hearing:
             self._read_clock(how.clock, item, at_ns)
         if how.ack is not None and how.ack(item):
             self.acked += 1
+            heard.acked, heard.echo_ms = True, _milliseconds(how.echo, "ms", item)
             if heard.kind == "unmatched":
                 heard.kind = "ack"
         if heard.ending is not None:

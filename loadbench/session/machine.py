@@ -36,10 +36,11 @@ import functools
 import json
 import traceback
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeVar, cast
 
-from loadbench.results.record import Connection, Prelude, SessionRecord, Utterance
+from loadbench.results.record import Acks, Connection, Prelude, SessionRecord, Utterance
 from loadbench.session.books import Books
 from loadbench.session.ending import DONE, Standing, moment, of_loss, of_no_answer, of_output, seconds
 from loadbench.session.hearing import MESSAGE_KINDS, Heard, Hearing, shown
@@ -47,6 +48,7 @@ from loadbench.session.prelude import Request, captured, refusal, shown_address
 from loadbench.session.profile import Profile
 from loadbench.session.script import (
     Compiled,
+    Deed,
     Expect,
     Finish,
     Grace,
@@ -128,7 +130,6 @@ class Conversation:
         self._hearing = Hearing(self._how, limits.message_bytes, self._fields, heard)
         self._progress = progress
         self._question = 0
-        self._asked_ns = 0
         self._before: tuple[Step, ...] = self._how.opening + self._how.begin
         self._ending = self._how.ending(self._fields)
         self._settled_ns: int | None = None
@@ -458,6 +459,8 @@ class Conversation:
         zero_ns = utterance.media_zero_ns
         if utterance.first_message_ns is None and zero_ns is not None and at_ns >= zero_ns:
             utterance.first_message_ns = at_ns
+        if heard.acked:
+            self._acknowledged(utterance, heard)
         if heard.warning:
             self._books.warn(heard.warning)
         if heard.ending is not None:
@@ -473,6 +476,16 @@ class Conversation:
         elif heard.settled and self._past_mark:
             self._settled_ns = at_ns
         self._offer(heard)
+
+    @staticmethod
+    def _acknowledged(utterance: Utterance, heard: Heard) -> None:
+        acks = utterance.acks = utterance.acks or Acks()
+        acks.count += 1
+        if heard.echo_ms is not None and utterance.media_zero_ns is not None:
+            trip_ns = heard.at_ns - utterance.media_zero_ns - heard.echo_ms * 1_000_000
+            acks.echoed += 1
+            acks.trip_sum_ns += trip_ns
+            acks.trip_max_ns = trip_ns if acks.trip_max_ns is None else max(acks.trip_max_ns, trip_ns)
 
     def _offer(self, heard: Heard) -> None:
         """Show a message to the step of the script that waits."""
@@ -504,7 +517,7 @@ class Conversation:
             self._books.warn(f"the service said that it was done {moment(self._utterance, at_ns)}, before the end mark")
 
     @property
-    def _waiting_step(self) -> Expect | Say | Lull | Finish | Grace | Refuse | None:
+    def _waiting_step(self) -> Deed | None:
         if self._phase == "opening":
             return self._before[self._step].do
         if self._phase == "ending" and self._step < len(self._ending.steps):
@@ -569,11 +582,13 @@ class Conversation:
             self._books.ready_ns = at_ns
         self._ask_for_media(at_ns)
 
-    def _spoken(self, step: Any, role: Literal["open", "end"], at_ns: int) -> bool:
+    def _spoken(self, step: Deed, role: Literal["open", "end"], at_ns: int) -> bool:
         """Say it; False where that ends the session, which is what a step that refuses is for."""
         if isinstance(step, Say):
             return self._say(step, role, at_ns) is not None
-        self._refuse("profile_error", step.sentence(self._fields), at_ns)
+        if isinstance(step, Refuse):
+            fields = defaultdict(lambda: "nothing", self._fields)  # it is said all the same
+            self._refuse("profile_error", step.sentence(fields), at_ns)
         return False
 
     def _ask_for_media(self, at_ns: int) -> None:
@@ -584,6 +599,7 @@ class Conversation:
     def _begin_utterance(self) -> None:
         task = self._tasks[len(self._books.utterances)]
         self._books.begin(task)
+        self._utterance.acks = None if self._how.ack is None else Acks()
         self._fields["clip.id"] = task.id
         self._fields.update({f"clip.{name.removeprefix('clip.')}": value for name, value in task.fields.items()})
         index = str(len(self._books.utterances) - 1)
@@ -627,7 +643,7 @@ class Conversation:
             self._due_in("ready", at_ns, self._limits.ready_s)
         self._follow_opening(at_ns)
 
-    def _waits(self, step: Any, at_ns: int) -> bool:
+    def _waits(self, step: Deed, at_ns: int) -> bool:
         """Take a step of the end script; True where something must happen before the next one."""
         match step:
             case Refuse():

@@ -158,7 +158,10 @@ class EndStep(SendPart):
 
 
 class Ack(Condition):
-    """How the service acknowledges chunks; gives a backlog gauge. `one_per_chunk`: any message is one."""
+    """How the service acknowledges chunks, which tells its backlog. `one_per_chunk`: any message is one.
+
+    `echo` finds the {media.ms} of a chunk in its acknowledgement, and so the round trip of a chunk.
+    """
 
     one_per_chunk: bool = False
     echo: Selector | None = None
@@ -265,7 +268,7 @@ class Rule(Condition):
 class StatusRule(Part):
     """What a refusal means: by HTTP status, or by close code.
 
-    `before_output`: only where the service has not said any text yet.
+    `before_output`: a close means this only while no text has come; some services refuse by a plain close.
     """
 
     status: list[int] = []

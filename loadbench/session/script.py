@@ -97,11 +97,14 @@ class Refuse:
     sentence: Callable[[Fields], str]
 
 
+Deed = Say | Expect | Lull | Finish | Grace | Refuse
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """A step of a script; `when` (None: always) decides from a session's fields whether it is taken."""
 
-    do: Say | Expect | Lull | Finish | Grace | Refuse
+    do: Deed
     when: Callable[[Fields], bool] | None = None
 
     def taken(self, fields: Fields) -> bool:
@@ -113,7 +116,7 @@ class Step:
 class Ending:
     """The end script of one session. `mark` is the step that is the end mark; None: there is none."""
 
-    steps: tuple[Say | Expect | Lull | Finish | Grace | Refuse, ...]
+    steps: tuple[Deed, ...]
     mark: int | None
     finish: Finish | None
 
@@ -177,6 +180,7 @@ class Compiled:
     first_only: bool
     expected: frozenset[int]
     ack: Test | None
+    echo: Selector | None
     promote_after_ns: int | None
     keepalive: Say | None
     clock: Clock | None
@@ -190,9 +194,9 @@ class Compiled:
         return next((rule.outcome for rule in self.statuses if status in rule.status and rule.fits(body)), None)
 
     def status_of_close(self, code: int | None, reason: str, *, said: bool) -> str | None:
-        """The outcome that the profile gives to a close code. `said`: the service had said some text before."""
-        fitting = (rule for rule in self.statuses if code in rule.close_code and rule.fits(reason))
-        return next((rule.outcome for rule in fitting if not (said and rule.before_output)), None)
+        """The outcome that the profile gives to a close code; `said`: there had been a text."""
+        rules = [rule for rule in self.statuses if not (said and rule.before_output)]
+        return next((rule.outcome for rule in rules if code in rule.close_code and rule.fits(reason)), None)
 
 
 def compile_profile(profile: Profile) -> Compiled:
@@ -215,6 +219,7 @@ def compile_profile(profile: Profile) -> Compiled:
         first_only=profile.receive.fire == "first",
         expected=frozenset(profile.close.expect),
         ack=None if ack is None else _always if ack.one_per_chunk else _condition(ack),
+        echo=None if ack is None or ack.echo is None else compile_selector(ack.echo),
         promote_after_ns=_optional(profile.never_final.quiet_s) if quiet else None,
         keepalive=_say(profile.keepalive) if profile.keepalive else None,
         clock=_clock(profile.receive.clock) if profile.receive.clock else None,
@@ -309,12 +314,13 @@ def _end_deed(part: EndStep) -> Say | Lull | Finish | Grace | Refuse:
     return _say(part)
 
 
-def _ending(steps: Iterable[Any]) -> Ending:
+def _ending(steps: Iterable[Deed]) -> Ending:
     """The end mark is the last message before the client waits for the end."""
     script = tuple(steps)
-    at = next((index for index, step in enumerate(script) if isinstance(step, Finish)), len(script))
-    says = [index for index, step in enumerate(script[:at]) if isinstance(step, Say)]
-    return Ending(script, says[-1] if says else None, script[at] if at < len(script) else None)
+    finish = next((step for step in script if isinstance(step, Finish)), None)
+    before = script if finish is None else script[: script.index(finish)]
+    says = [index for index, step in enumerate(before) if isinstance(step, Say)]
+    return Ending(script, says[-1] if says else None, finish)
 
 
 def _clock(part: MediaClock) -> Clock:

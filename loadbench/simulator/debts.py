@@ -44,7 +44,8 @@ def _keys(rule: Rule, message: Any) -> list[Any]:
 
 def _said(rule: Rule, key: Any) -> Any:
     message = invert.fitting(rule)
-    if rule.each is not None:
-        item = keyed(rule, None, key)
-        return invert.place(message, invert.path(invert.parsed(rule.each)), [item])
-    return invert.put(message, rule.key or "key", key)
+    item = invert.put(message if rule.each is None else None, rule.key or "key", key)
+    for selector in (rule.text.text, rule.text.replace) if rule.text else ():
+        if selector is not None:
+            item = invert.put(item, selector, "")
+    return item if rule.each is None else invert.place(message, invert.path(invert.parsed(rule.each)), [item])

@@ -8,7 +8,7 @@ import pytest
 from loadbench.analysis.summary import encode, summarise
 from loadbench.results.bundle import Bundle, BundleWriter
 from loadbench.results.masks import Masks
-from loadbench.results.record import CanaryRecord, Lateness, Message, SessionRecord
+from loadbench.results.record import CanaryRecord, Lateness, Message, Prelude, SessionRecord
 from loadbench.results.run import Done
 from loadbench.results.slo import Slo
 from tests.analysis.records import answered, at, header, ns, record, started, tick, unanswered
@@ -169,6 +169,17 @@ def test_the_warm_up_is_counted_among_the_sessions_and_nowhere_else(tmp_path: Pa
     assert found["acks"] == 3
     assert found["messages"] == {"ack": 3}
     assert found["connection"]["ready"]["n"] == 1
+
+
+def test_the_time_of_preludes_stands_beside_the_connection_and_in_no_response_time(tmp_path: Path) -> None:
+    asked = Prelude(name="POST https://h/", began_ns=at(-2.5), ended_ns=at(-2.0), status=200)
+    again = Prelude(name="GET https://h/", began_ns=at(-2.0), ended_ns=at(-1.0), status=200)
+    vain = unanswered("b", "rejected", ended=0.1)
+    vain.prelude, vain.connections = [asked], []
+    found = summarise(bundle(tmp_path, answered("a", 0.2, prelude=[asked, again]), vain, answered("c", 0.2), tick()))
+    assert (found["connection"]["prelude"]["n"], found["connection"]["prelude"]["max"]["value_s"]) == (1, 1.5)
+    assert found["response"]["transcript"]["final_from_source_end"]["finished"]["max"]["value_s"] == 0.2
+    assert found["connection"]["ready"]["max"]["value_s"] == pytest.approx(0.3)
 
 
 def test_pushing_back_is_kept_apart_from_lateness(tmp_path: Path) -> None:

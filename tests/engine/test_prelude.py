@@ -11,7 +11,7 @@ import pytest
 
 from loadbench.engine.address import Addresses, MissingFieldError
 from loadbench.engine.canary import elsewhere
-from loadbench.results.record import Message, Prelude
+from loadbench.results.record import Message, Prelude, SessionRecord
 from loadbench.session.load import load_text
 from loadbench.session.wire import Answer, Ask, Cause
 from loadbench.transports import memory
@@ -114,6 +114,12 @@ async def test_what_it_was_given_and_what_it_signed_stay_hidden(tmp_path: Path) 
     assert heard.of(Message)[0].data == '{"text": "red", "why": "***?token=*** ***"}'
     for secret in ("tok-1234567", "s3cret-key", dict(desk.asks[0].headers)["x-signature"]):
         assert secret not in repr(heard.events)
+
+
+async def test_a_token_that_comes_back_as_a_text_is_hidden_there_too(tmp_path: Path) -> None:
+    heard, _ = await perform(tmp_path, granting(), answering(0.3, text="say tok-1234567 twice"))
+    assert heard.records["w-s0"].utterances[0].channels["transcript"].settled_text == "say *** twice"
+    assert "tok-1234567" not in repr(heard.of(SessionRecord))
 
 
 async def test_a_refused_prelude_is_an_outcome_with_a_side(tmp_path: Path) -> None:

@@ -246,6 +246,8 @@ def test_a_profile_that_makes_sense_is_taken(extra: str) -> None:
         ('prelude: [{request: "GET http://h/", jsn: {}}]', "prelude[0].jsn: no such key; did you mean json?"),
         (receive("{like: {'a[': b}, event: done}"), "receive.rules[0].like.a[: 'a[' is no JMESPath"),
         (receive("{like: {a: '('}, event: done}"), "receive.rules[0].like.a: is no regular expression"),
+        (receive("{has: a, event: done}", ", statuses: [{status: [403], before_output: true, outcome: fatal}]"),
+         "receive.statuses[0].before_output: belongs to a close_code"),
         # branches, and what is owed
         ("open: [{send_text: a, when: {field: captured.b, equals: x}}]",
          "open[0].when.field: captured.b: nothing before it captures b"),

@@ -211,6 +211,19 @@ def test_the_secrets_that_a_profile_asks_for_are_known_before_a_run() -> None:
     assert load.secret_names(load.load_text(text, "mine.yaml")) == {"TOKEN", "key-2", "inner"}
 
 
+def test_keys_that_are_words_of_python_survive_the_way_to_the_engine_too() -> None:
+    more = (
+        'signed: {mac: {hmac: sha1, key: "{secret.key}", message: m, as: hex}}\n'
+        'prelude: [{request: "POST https://h/{secret.path}", json: {token: "{secret.token}"}}]\n'
+    )
+    profile = load.load_text(GOOD + more, "mine.yaml")
+    data = profile.model_dump(mode="json", exclude_unset=True)
+    assert data["signed"]["mac"]["as"] == "hex"
+    assert data["prelude"][0]["json"] == {"token": "{secret.token}"}
+    assert Profile.model_validate(data) == profile
+    assert load.secret_names(profile) == {"key", "path", "token"}
+
+
 def test_a_profile_without_end_is_refused() -> None:
     with pytest.raises(ProfileError, match="far too long for a profile"):
         load.load_profile("/dev/zero")

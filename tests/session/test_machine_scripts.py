@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from loadbench.results.record import MediaClock, Prelude
+from loadbench.results.record import Acks, MediaClock, Prelude
 from loadbench.session.profile import Profile
 from loadbench.session.wire import Abort, Answer, Ask, Cause, Dial, Limits, Send, Shut, StartMedia
 from tests.session.scripted import DIAL_NS, WHOLE, Play, S, done_latency, gone, profile
@@ -332,3 +332,26 @@ def test_counters_tell_what_has_been_handed_over_until_then_as_numbers() -> None
     play = Play(counting(), events=events).run()
     told = [(at, *json.loads(text).values()) for at, text in sends(play)]
     assert told == [(1.0, 50, 1, 1000, 32000), (2.0, 100, 2, 2000, 64000), (3.0, 150, 2, 3000, 96000)]
+
+
+def test_acknowledgements_are_counted_and_those_that_echo_a_chunk_tell_its_round_trip() -> None:
+    media = {"kind": "audio", "chunk_ms": 20, "ack": {"has": "ack", "echo": "ack"}}
+    events: list[Any] = [(0.5, {"ack": 400}), (1.5, {"ack": "1200"}), (1.6, {"ack": None}), (1.7, {"x": 1}), *WHOLE[3:]]
+    acks = Play(profile(media=media), events=events).run().utterance.acks
+    assert acks == Acks(count=3, echoed=2, trip_sum_ns=400_000_000, trip_max_ns=300_000_000)
+    assert Play(profile(), events=WHOLE).run().utterance.acks is None
+
+
+@pytest.mark.parametrize(
+    ("events", "outcome"),
+    [
+        ([(0.2, Cause("closed", 0, code=1000))], "rejected"),
+        ([(0.1, {"type": "ready"}), (0.2, Cause("closed", 0, code=1000))], "rejected"),
+        ([(0.1, {"partial": "red"}), (0.2, Cause("closed", 0, code=1000))], "closed_early"),
+        ([*WHOLE[3:4], (3.3, Cause("closed", 0, code=1000))], "ok"),
+    ],
+)
+def test_a_plain_close_before_any_text_may_be_a_refusal(events: list[Any], outcome: str) -> None:
+    receive = profile().receive.model_dump(exclude_unset=True)
+    receive["statuses"] = [{"close_code": [1000], "before_output": True, "outcome": "rejected"}]
+    assert Play(profile(receive=receive), events=events).run().record.outcome == outcome
