@@ -176,8 +176,6 @@ def test_a_profile_that_makes_sense_is_taken(extra: str) -> None:
         ("end: [{done: {on: [message]}}]", "end[0].done.on: no message means done: give has or match here"),
         ("end: [{done: {on: [quiet]}}]", "end[0].done.quiet_s: belongs to quiet in `on`, which needs it"),
         ("end: [{done: {quiet_s: 2}}]", "end[0].done.quiet_s: belongs to quiet in `on`"),
-        (receive("{has: a, event: done}", ", statuses: [{status: [503], before_output: true, outcome: rejected}]"),
-         "receive.statuses[0].before_output: belongs to close_code"),
         ("end: [{grace_s: 1}, {done: {}}]", "end[0].grace_s: the grace comes after the done step"),
         ("end: [{send_text: x}, {silence_s: 1}]", "end[1].silence_s: silence is added to the media"),
         ("media: {kind: frames}\nend: [{silence_s: 1}]", "end[0].silence_s: frames have no silence"),
