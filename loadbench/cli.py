@@ -311,7 +311,8 @@ def corpus_prepare(
     tail_s = sum(step.silence_s or 0.0 for step in spoken.end)
     clips, folder = manifest.read(path), cache or prepare.default_cache()
     with encoding(quiet=False) as progress:
-        done = prepare.prepare(clips, load.media_form(spoken.media), folder, progress, tail_silence_s=tail_s)
+        form, also = load.media_form(spoken.media), load.also_form(spoken)
+        done = prepare.prepare(clips, form, folder, progress, tail_s, also)
     print(f"{len(done)} clips are ready for {spoken.name} in {folder}")
 
 

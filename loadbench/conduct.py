@@ -30,6 +30,7 @@ from loadbench.results.outcome import ending
 from loadbench.results.record import SessionRecord, Started
 from loadbench.results.run import Done
 from loadbench.results.tick import Tick
+from loadbench.session.message import media_kinds
 from loadbench.simulator import responder, serve
 from loadbench.watch.exporter import Exporter
 from loadbench.watch.terminal import View
@@ -63,7 +64,7 @@ async def perform(prepared: Prepared, folder: Path, view: View) -> Result:
         header,
         metrics=plans.RESPONSE_METRICS,
         channels=tuple(prepared.profile.channels),
-        kinds=(prepared.profile.media.kind,),
+        kinds=media_kinds(prepared.profile.media),
         session_limit_s=_longest_s(prepared),
     )
     async with contextlib.AsyncExitStack() as stack:

@@ -32,6 +32,7 @@ from loadbench.results.record import ClipFacts
 from loadbench.results.run import Anchor, RunHeader
 from loadbench.session import load
 from loadbench.session.profile import Profile
+from loadbench.session.template import is_number
 from loadbench.transports import load as load_transport
 from loadbench.transports import load_asker
 from loadbench.transports.contract import AddressError, Transport
@@ -89,7 +90,7 @@ def prepare(
             progress(state)
 
     try:
-        folders = media.prepare(clips, form, _cache(plan), note, tail_silence_s=tail_s)
+        folders = media.prepare(clips, form, _cache(plan), note, tail_s, load.also_form(profile))
     except ValueError as error:
         raise PlanError(_problems_of(error)) from None
     wires = Path(tempfile.mkdtemp(prefix="loadbench-wire-"))
@@ -310,6 +311,12 @@ def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mappi
             )
     missing = load.secret_names(profile) - values.keys()
     problems += [f"target.secrets.{name} is missing: profile {profile.name} asks for it" for name in sorted(missing)]
+    given = {f"param.{name}": text for name, text in (profile.params | plan.target.params).items()}
+    given |= {f"secret.{name}": text for name, text in values.items()}
+    for name in sorted(load.number_names(profile) & given.keys()):
+        if not is_number(given[name]):
+            group, _, key = name.partition(".")
+            problems.append(f"target.{group}s.{key} must be a number: profile {profile.name} sends it as one")
     longest = profile.pace.session_s_max
     for clip in clips:
         length = clip.tracks[0].duration_s

@@ -50,3 +50,35 @@ def test_a_setting_that_begins_like_a_secret_stays_in_the_header(
         assert asked.header.title == "vosk-secret"
     finally:
         asked.close()
+
+
+def test_what_a_profile_sends_as_a_number_must_be_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tone(tmp_path, 1.0)
+    for name in ("BAIDU_APPID", "BAIDU_API_KEY"):
+        monkeypatch.setenv(f"LB_{name}", "seven")
+    asked: dict[str, Any] = {
+        "target__profile": "baidu-realtime",
+        "target__secrets": {name: f"env:LB_{name}" for name in ("BAIDU_APPID", "BAIDU_API_KEY")},
+    }
+    with pytest.raises(plan.PlanError) as caught:
+        ready(tmp_path, target__params={"dev_pid": "1537x"}, **asked)
+    assert caught.value.problems == [
+        "target.params.dev_pid must be a number: profile baidu-realtime sends it as one",
+        "target.secrets.BAIDU_APPID must be a number: profile baidu-realtime sends it as one",
+    ]
+    monkeypatch.setenv("LB_BAIDU_APPID", "1000517")
+    ready(tmp_path, **asked).close()
+
+
+def test_a_clip_without_the_second_medium_is_refused_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tone(tmp_path, 1.0)
+    monkeypatch.setenv("LB_KEY", "made-up")
+    with pytest.raises(plan.PlanError) as caught:
+        ready(
+            tmp_path, target__profile="qwen-livetranslate", target__secrets={"DASHSCOPE_API_KEY": "env:LB_KEY"},
+            media__cache=str(tmp_path / "cache"),
+        )  # fmt: skip
+    (problem,) = caught.value.problems
+    assert problem.endswith("manifest.jsonl:1: clip tone: has no video track, which the profile sends")

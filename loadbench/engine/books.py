@@ -2,6 +2,7 @@
 
 from array import array
 from collections import Counter
+from collections.abc import Sequence
 
 from loadbench.engine.drive import Driver
 from loadbench.engine.health import Collections, Heart, Usage
@@ -15,19 +16,19 @@ from loadbench.transports.contract import Clock
 
 
 class Books:
-    """Holds the active sessions by id. `started` counts all that ever were."""
+    """Holds the active sessions by id. `started` counts all that ever were. `kinds` names each track's medium."""
 
-    def __init__(self, start: Start, kind: str, wheel: Wheel, heart: Heart, clock: Clock) -> None:
+    def __init__(self, start: Start, kinds: Sequence[str], wheel: Wheel, heart: Heart, clock: Clock) -> None:
         self.active: dict[str, Driver] = {}
         self.started = 0
         self.collections = Collections()
-        self._start, self._kind, self._wheel, self._heart, self._clock = start, kind, wheel, heart, clock
+        self._start, self._kinds, self._wheel, self._heart, self._clock = start, kinds, wheel, heart, clock
         self._usage, self._readings = Usage(), Readings()
         self._since_ns = clock()
-        self._ticks = self._told_started = self._told_bytes = 0
+        self._ticks = self._told_started = self._told_bytes = self._told_also = 0
         self._start_late_ns: array[int] = array("q")
         self._outcomes: Counter[str] = Counter()
-        self._past_bytes = 0  # of the sessions that are over
+        self._past_bytes = self._past_also = 0  # of the sessions that are over
 
     def begin(self, at_ns: int) -> None:
         """The first tick counts from here."""
@@ -44,6 +45,7 @@ class Books:
         del self.active[driver.role.id]
         self._outcomes[outcome] += 1
         self._past_bytes += driver.media_bytes
+        self._past_also += driver.also_chunks
 
     def tick(self, now: int, schedule: Schedule, more: dict[str, float]) -> Tick:
         """All since the last one. `schedule` knows what is meant to be; `more` goes beside the machine's readings."""
@@ -66,7 +68,7 @@ class Books:
             window=schedule.window(now),
             started=started,
             ended=outcomes,
-            chunks={self._kind: done.chunks} if done.chunks else {},
+            chunks=self._chunks(done.chunks),
             media_bytes=self._media_bytes(),
             messages=done.messages,
             lateness=done.lateness,
@@ -80,6 +82,15 @@ class Books:
             readings=self._readings.take() | more,
             **self._usage.take(),
         )
+
+    def _chunks(self, sent: int) -> dict[str, int]:
+        """How many of those were of which kind."""
+        if len(self._kinds) == 1:
+            return {self._kinds[0]: sent} if sent else {}
+        now = self._past_also + sum(driver.also_chunks for driver in self.active.values())
+        also, self._told_also = now - self._told_also, now
+        counts = zip(self._kinds, (sent - also, also), strict=True)
+        return {kind: count for kind, count in counts if count}
 
     def _media_bytes(self) -> int:
         now = self._past_bytes + sum(driver.media_bytes for driver in self.active.values())

@@ -110,6 +110,12 @@ class Driver:
         """Bytes of media handed over so far."""
         return sum(stream.volume(self.role.parts[at][0].media_sums) for at, stream in self._streams.items())
 
+    @property
+    def also_chunks(self) -> int:
+        """Chunks of a second medium handed over so far."""
+        reels = {at: self.role.parts[at][0] for at in self._streams}
+        return sum(stream.volume(reels[at].also_sums) for at, stream in self._streams.items() if reels[at].also_sums)
+
     # ---- what the transport tells (transports.contract.Listener)
 
     def opened(self, facts: Opened) -> None:
@@ -309,7 +315,7 @@ class Driver:
             begun_ns=now,
             ended=partial(self._media_ended, index),
             broke=self._break,
-            drop_late=rig.start.late == "drop_late" and rig.profile.media.kind == "frames",
+            drop_late=rig.start.late == "drop_late" and len(rig.messages) == 1 and rig.profile.media.kind == "frames",
             log=ChunkLog() if self.role.log_chunks else None,
             even=reel.even,
         )
@@ -326,12 +332,14 @@ class Driver:
 
     def _joined(self, reel: Reel) -> Callable[[int], Buffer]:
         """Wire messages with this session's own parts around the shared ones."""
-        message, encoder, fields = self._rig.message, self._rig.encoder, self._talk.fields
+        messages, encoder, fields = self._rig.messages, self._rig.encoder, self._talk.fields
         fresh = self._rig.start.mask == "fresh"
 
         def wire(index: int) -> Buffer:
+            track, number, count = reel.place(index)
+            message = messages[track]
             try:
-                before, after = message.around(fields, index, reel.chunks, reel.due_ns[index])
+                before, after = message.around(fields, number, count, reel.due_ns[index])
             except KeyError as error:
                 raise MissingFieldError(error.args[0]) from None
             part = reel.wire(index)

@@ -1,10 +1,10 @@
 """Payloads into wire messages, once before the run, so that nothing is encoded or masked while it goes on."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from loadbench.media.plan import ChunkPlan
-from loadbench.session.message import MediaMessage
+from loadbench.session.message import MediaMessage, media_messages
 from loadbench.session.profile import Profile
 from loadbench.transports.contract import Encoder, Transport
 
@@ -24,29 +24,32 @@ def wire_plans(
     `Encoder.joined`. End marks are not among them. `random` draws a mask for each message; with `fresh` each session
     will draw its own, and the parts are left as they are.
     """
-    message, encoder = MediaMessage(profile.media), transport.encoder(random, profile.transport.encoding)
+    messages = media_messages(profile.media)
+    encoder = transport.encoder(random, profile.transport.encoding)
+    independent = all(message.independent for message in messages)
     made: dict[str, tuple[Path, bool]] = {}
     for number, (clip, folder) in enumerate(folders.items()):
         payloads = ChunkPlan.load(folder)
         place = out / f"{number:05d}"
-        wires = _bare(payloads, message) if fresh else _wired(payloads, message, encoder)
+        wires = _wired(payloads, messages, None if fresh else encoder, independent=independent)
         sizes = payloads.media.tolist()
         ChunkPlan.write(place, wires, payloads.duration_ns, payloads.tracks, media=sizes)
-        made[clip] = place, fresh or not message.independent
+        made[clip] = place, fresh or not independent
     return made
 
 
-def _wired(payloads: ChunkPlan, message: MediaMessage, encoder: Encoder) -> Iterator[tuple[int, int, bytes]]:
-    count = len(payloads)
-    for index in range(count):
+def _wired(
+    payloads: ChunkPlan, messages: Sequence[MediaMessage], encoder: Encoder | None, *, independent: bool
+) -> Iterator[tuple[int, int, bytes]]:
+    """Wire messages, or their shared parts; bare ones where no encoder is given."""
+    for index in range(len(payloads)):
         due_ns, payload = int(payloads.due_ns[index]), payloads.wire(index)
-        if message.independent:
-            wire = encoder.whole(message.kind, message.whole(payload, index, count, due_ns))
+        track, number, count = payloads.place(index)
+        message = messages[track]
+        if encoder is None:
+            wire = message.shared(payload)
+        elif independent:
+            wire = encoder.whole(message.kind, message.whole(payload, number, count, due_ns))
         else:
             wire = encoder.shared(message.shared(payload))
-        yield due_ns, int(payloads.track[index]), wire
-
-
-def _bare(payloads: ChunkPlan, message: MediaMessage) -> Iterator[tuple[int, int, bytes]]:
-    for index in range(len(payloads)):
-        yield int(payloads.due_ns[index]), int(payloads.track[index]), message.shared(payloads.wire(index))
+        yield due_ns, track, wire

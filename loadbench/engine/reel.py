@@ -16,7 +16,8 @@ CLOCK_MS_MOST: Final = 1000  # nobody waits longer than this for a place on the 
 
 class Reel:
     """`due_ns` holds the chunks' due times and, behind them, the media's length. `media_sums` and `wire_sums` are
-    running sums, from 0, of the bytes of media and of the wire that the chunks carry. Raises OSError without its files.
+    running sums, from 0, of the bytes of media and of the wire that the chunks carry, `also_sums` of the chunks that
+    are a second medium's (empty: there is none). `place` is the plan's. Raises OSError without its files.
     """
 
     def __init__(self, entry: ClipEntry) -> None:
@@ -25,12 +26,16 @@ class Reel:
         self.wire = (
             plan.wire if len(plan) > VIEWS_MOST else [plan.wire(index) for index in range(len(plan))].__getitem__
         )
+        self.place = plan.place
         self.due_ns: array[int] = array("q", plan.due_ns.tolist())
         self.due_ns.append(plan.duration_ns)
         self.even = evenly(self.due_ns)
         self.media_sums: array[int] = array("q", accumulate(plan.media.tolist(), initial=0))
+        also = plan.track != 0
+        self.also_sums: array[int] = array("q", accumulate(also.tolist(), initial=0) if also.any() else ())
         self.wire_sums: array[int] = array("q", plan.offset.tolist())
         self._entry = entry
+        self._paces = len(plan) - int(also.sum())  # chunks of the first medium, which gives the pace
 
     @property
     def chunks(self) -> int:
@@ -44,8 +49,8 @@ class Reel:
 
     @property
     def interval_ms(self) -> int:
-        """The mean time from chunk to chunk in whole milliseconds, at least 1 and at most a second."""
-        return min(CLOCK_MS_MOST, max(1, round(self.media_ns / max(1, self.chunks) / 1e6)))
+        """The mean time from chunk to chunk of the first medium, in whole milliseconds from 1 to a second."""
+        return min(CLOCK_MS_MOST, max(1, round(self.media_ns / max(1, self._paces) / 1e6)))
 
     def task(self, attempt: int) -> ClipTask:
         """What a conversation is told of it."""

@@ -29,7 +29,7 @@ class Rig:
     limits: Limits
     transport: Transport
     encoder: Encoder
-    message: MediaMessage
+    messages: tuple[MediaMessage, ...]  # by track
     addresses: Addresses
     masks: Masks
     wheel: Wheel

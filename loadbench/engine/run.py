@@ -21,7 +21,7 @@ from loadbench.engine.rig import Rig, Role
 from loadbench.results.masks import Masks
 from loadbench.results.outcome import ending
 from loadbench.session.machine import compile_profile
-from loadbench.session.message import MediaMessage
+from loadbench.session.message import media_kinds, media_messages
 from loadbench.session.profile import Profile
 from loadbench.session.wire import Limits
 from loadbench.transports import load as load_transport
@@ -75,7 +75,7 @@ class Engine:
             limits=_limits(start, addresses.message_bytes),
             transport=transport,
             encoder=transport.encoder(os.urandom, profile.transport.encoding),
-            message=MediaMessage(profile.media),
+            messages=media_messages(profile.media),
             addresses=addresses,
             masks=Masks([*start.secrets.values(), *start.hidden]),
             wheel=wheel,
@@ -87,7 +87,7 @@ class Engine:
             origin_ns=self._begin_ns,
             emit=emit,
         )
-        self._books = Books(start, profile.media.kind, self._rig.wheel, self._rig.heart, clock)
+        self._books = Books(start, media_kinds(profile.media), self._rig.wheel, self._rig.heart, clock)
         self._schedule = workload.Schedule(start.workload, self._begin_ns, start.seed)
         self._aviary = start.canary and Aviary(start.canary, self._rig, self._reels, self._schedule, self._note)
         self._decks = workload.decks([reel.fields.get("speaker", "") for reel in self._reels], start.order, start.seed)

@@ -45,6 +45,11 @@ def key(content: str, track: Track, form: MediaForm, tail_silence_s: float) -> s
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def joint(keys: Sequence[str]) -> str:
+    """The name of a folder that holds several media in one plan: of one, its own."""
+    return keys[0] if len(keys) == 1 else hashlib.sha256(" ".join(keys).encode()).hexdigest()
+
+
 def finished(folder: Path) -> bool:
     """Whether a folder holds a whole plan."""
     try:

@@ -10,6 +10,7 @@ unfinished and is made again.
 import mmap
 from array import array
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
@@ -35,6 +36,24 @@ class ChunkPlan:
 
     def __len__(self) -> int:
         return len(self.due_ns)
+
+    def place(self, i: int) -> tuple[int, int, int]:
+        """Track of chunk `i`, its number in that track from 0, and how many chunks the track has."""
+        if self.tracks == 1:
+            return 0, i, len(self)
+        track = int(self.track[i])
+        return track, self._numbers[i], self._counts[track]
+
+    @cached_property
+    def _numbers(self) -> "array[int]":
+        numbers = np.zeros(len(self), dtype=np.int64)
+        for track, count in enumerate(self._counts):
+            numbers[self.track == track] = np.arange(count)
+        return array("q", numbers.tobytes())
+
+    @cached_property
+    def _counts(self) -> list[int]:
+        return [int(count) for count in np.bincount(self.track, minlength=self.tracks)]
 
     def wire(self, i: int) -> memoryview:
         """The bytes of chunk `i`, shared and not to be written to."""

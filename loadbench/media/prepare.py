@@ -20,6 +20,7 @@ from loadbench.media.plan import ChunkPlan
 __all__ = ["MediaError", "Progress", "default_cache", "prepare"]
 NOTES: Final = "notes.json"
 BATCH: Final = 1000  # clips that wait for a free core
+Chunks = Iterator[tuple[int, int, bytes]]  # due_ns, track, payload
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +44,12 @@ def prepare(
     cache_folder: Path,
     progress: Callable[[Progress], None] | None = None,
     tail_silence_s: float = 0.0,
+    also: MediaForm | None = None,
 ) -> dict[str, Path]:
     """Folder of each clip's `ChunkPlan` by clip id, encoded where the cache does not hold it yet.
 
-    A plan's duration is that of the media; `tail_silence_s` of silence follows it as further chunks. Raises MediaError
-    with the problems of all clips.
+    A medium in the form `also` goes beside the first, as the plan's track 1. A plan's duration is that of the first;
+    `tail_silence_s` of silence follows it as further chunks. Raises MediaError with the problems of all clips.
     """
     problems: list[str] = []
     folders: dict[str, Path] = {}
@@ -57,10 +59,11 @@ def prepare(
     except OSError as error:
         raise MediaError([f"{cache_folder}: the media cache cannot be used: {error.strerror}"]) from error
     hashes, total_s, done_s = cache.Hashes(cache_folder), _total_s(clips, form), 0.0
+    forms = [form] if also is None else [form, also]
 
     def ready(clip: Clip) -> _Ready:
         try:
-            return _prepared(clip, form, cache_folder, hashes, tail_silence_s)
+            return _prepared(clip, forms, cache_folder, hashes, tail_silence_s)
         except (MediaError, OSError) as error:
             return _Ready(problems=[f"{_place(clip)}{problem}" for problem in _sentences(error)])
 
@@ -96,25 +99,53 @@ def _in_order(
         yield from pool.map(ready, clips[start : start + BATCH])
 
 
-def _prepared(clip: Clip, form: MediaForm, cache_folder: Path, hashes: cache.Hashes, tail_silence_s: float) -> _Ready:
-    track = _track(clip, form)
-    content = hashes.of(track)
-    if track.sha256 not in (None, content):
-        raise MediaError([f"{track.path}: its sha256 is {content}, the manifest says {track.sha256}"])
-    folder = cache_folder / cache.key(content, track, form, tail_silence_s)
+def _prepared(
+    clip: Clip, forms: Sequence[MediaForm], cache_folder: Path, hashes: cache.Hashes, tail_silence_s: float
+) -> _Ready:
+    sources = [(_track(clip, form), form) for form in forms]
+    keys = [cache.key(_content(track, hashes), track, form, tail_silence_s) for track, form in sources]
+    folder = cache_folder / cache.joint(keys)
     if not cache.finished(folder):
-        cache.fill(folder, lambda part: _encode(track, form, tail_silence_s, part))
+        cache.fill(folder, lambda part: _encode(sources, tail_silence_s, part))
     notes = tuple(json.loads((folder / NOTES).read_text(encoding="utf-8")))
     return _Ready(folder, ChunkPlan.load(folder).duration_ns / 1e9, notes)
 
 
-def _encode(track: Track, form: MediaForm, tail_silence_s: float, folder: Path) -> None:
-    made = Made()
-    ChunkPlan.write(folder, _chunks(track, form, tail_silence_s, made), lambda: made.duration_ns)
-    (folder / NOTES).write_text(json.dumps(made.notes), encoding="utf-8")
+def _content(track: Track, hashes: cache.Hashes) -> str:
+    content = hashes.of(track)
+    if track.sha256 not in (None, content):
+        raise MediaError([f"{track.path}: its sha256 is {content}, the manifest says {track.sha256}"])
+    return content
 
 
-def _chunks(track: Track, form: MediaForm, tail_silence_s: float, made: Made) -> Iterator[tuple[int, int, bytes]]:
+def _encode(sources: Sequence[tuple[Track, MediaForm]], tail_silence_s: float, folder: Path) -> None:
+    made = [Made() for _ in sources]
+    first, *also = [_chunks(track, form, tail_silence_s, own) for (track, form), own in zip(sources, made, strict=True)]
+    chunks = _beside(first, also[0], made[0]) if also else first
+    ChunkPlan.write(folder, chunks, lambda: made[0].duration_ns, len(sources))
+    (folder / NOTES).write_text(json.dumps([note for own in made for note in own.notes]), encoding="utf-8")
+
+
+def _beside(first: Chunks, also: Chunks, made: Made) -> Chunks:
+    """Both media in the order of their due times, the second as track 1.
+
+    None of the second leaves before the first chunk of the first, and none after its last: those two may carry marks.
+    """
+    waiting = next(also, None)
+    first_ns: int | None = None
+    for due_ns, track, data in first:
+        while first_ns is not None and waiting is not None and waiting[0] < due_ns:
+            yield max(first_ns, waiting[0]), 1, waiting[2]
+            waiting = next(also, None)
+        yield due_ns, track, data
+        first_ns = due_ns if first_ns is None else first_ns
+    if waiting is not None:
+        made.notes.append(
+            f"what the second medium has from {waiting[0] / 1e9:.3f} s on comes too late, and is left out"
+        )
+
+
+def _chunks(track: Track, form: MediaForm, tail_silence_s: float, made: Made) -> Chunks:
     if isinstance(form, AudioForm):
         return audio.chunks(track, form, tail_silence_s, made)
     return video.chunks(track, form, made)

@@ -86,6 +86,19 @@ def template_names(tree: Any) -> set[str]:
     return names
 
 
+def number_names(tree: Any) -> set[str]:
+    """Every field that the profile sends as a JSON number; templates that cannot be read are passed over."""
+    names: set[str] = set()
+    for kind, value, _ in _walk(schema.Profile, tree, ()):
+        if kind == "json":
+            try:
+                parts = compile_json(value).parts
+            except TemplateError:
+                continue  # `problems` tells
+            names |= {part.name for part in parts if isinstance(part, Hole) and part.number}
+    return names
+
+
 def part_at(place: Place) -> type[BaseModel] | None:
     """The part of the schema at a place: a model class where that is what stands there, else None."""
     kinds: list[Any] = [schema.Profile]
@@ -334,6 +347,19 @@ def _done(at: _At) -> Iterator[Problem]:
 
 
 def _media(at: _At) -> Iterator[Problem]:
+    yield from _medium(at)
+    also = at.part.get("also")
+    if not isinstance(also, dict):
+        return
+    if also.get("kind") == at.part.get("kind"):
+        yield Problem(at("also", "kind"), "is that of the first medium; a second one is of the other kind")
+    if {at.part.get("frame", "binary"), also.get("frame", "binary")} == {"binary"}:
+        yield Problem(at("also", "frame"), "nobody could tell two binary media apart; allowed here: text")
+    if at.part.get("late") == "drop_late":
+        yield Problem(at("late"), "is for frames alone; with a second medium every chunk is sent")
+
+
+def _medium(at: _At) -> Iterator[Problem]:
     kind, frame = at.part.get("kind"), at.part.get("frame", "binary")
     for key in _MEDIA_ONLY.get("frames" if kind == "audio" else "audio", ()) if kind in _MEDIA_ONLY else ():
         if key in at.part:
@@ -497,12 +523,22 @@ def _text(at: _At) -> Iterator[Problem]:
         yield Problem(at("min_confidence"), "needs confidence, a selector")
     if model == "edit":
         yield from _edit(at)
+    if model == "tokens":
+        yield from _tokens(at)
 
 
 def _edit(at: _At) -> Iterator[Problem]:
     ranged = [key for key in ("key", "from_key", "to_key") if at.part.get(key) is not None]
     if ranged and (len(ranged) < 3 or at.part.get("delete") is not None):
         yield Problem(at(), "model edit takes either delete, or key, from_key and to_key together")
+
+
+def _tokens(at: _At) -> Iterator[Problem]:
+    apart = [key for key in ("committed", "tail") if at.part.get(key) is not None]
+    if apart and (at.part.get("items") is not None or at.part.get("final") is not None):
+        yield Problem(
+            at(), "model tokens takes either items with final, or committed and tail, which say it themselves"
+        )
 
 
 def _never_final(at: _At) -> Iterator[Problem]:
@@ -546,7 +582,7 @@ _FIELDS_OF: Final = {
     "end": _COUNTS | _UTTERANCE,
     "keepalive": _COUNTS | _UTTERANCE,
 }
-_SIGNING: Final = ("hmac", "md5", "base64", "quote", "text", "sorted_query")
+_SIGNING: Final = ("hmac", "md5", "base64", "quote", "text", "sorted_query", "unix_after_s")
 _MEDIA_ONLY: Final = {
     "audio": ("format", "rate_hz", "chunk_ms", "chunk_bytes"),
     "frames": ("codec", "quality", "width", "height", "fps", "late"),
@@ -563,10 +599,10 @@ _EVERY_MODEL: Final = ("model", "start", "end", "unit", "join", "ignore")
 # model: what it needs (one of each group), and what it takes beside.
 _MODELS: Final[dict[str, tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]]] = {
     "unkeyed": ((("text",),), ("final",)),
-    "keyed": ((("text",), ("key",)), ("final", "order", "seals_lower")),
+    "keyed": ((("text",), ("key",)), ("final", "order", "seals_lower", "reworded")),
     "delta": ((("text", "replace"),), ("final", "key", "order")),
     "snapshot": ((("committed", "tail"),), ("text",)),
-    "tokens": ((("items",), ("text",)), ("final",)),
+    "tokens": ((("items", "committed", "tail"), ("text",)), ("final",)),
     "edit": ((("text",),), ("delete", "unit_of_delete", "key", "from_key", "to_key", "order")),
     "labels": ((("text",),), ("final", "confidence", "min_confidence", "accept_after", "collapse")),
 }
@@ -581,6 +617,7 @@ _CHECKS: Final[dict[Any, Callable[[_At], Iterator[Problem]]]] = {
     schema.Quiet: _quiet,
     schema.DoneRule: _done,
     schema.MediaPart: _media,
+    schema.AlsoPart: _medium,
     schema.Pace: _pace,
     schema.Receive: _receive,
     schema.Rule: _rule,

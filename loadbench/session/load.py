@@ -19,7 +19,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from loadbench.media.form import AudioForm, FrameForm, MediaForm
 from loadbench.session import check
 from loadbench.session.check import Place, Problem
-from loadbench.session.profile import EndStep, MediaPart, Profile, keys
+from loadbench.session.profile import EndStep, Medium, Profile, keys
 
 MOST_BYTES: Final = 4 * 1024 * 1024
 PROFILES: Final = Path(__file__).parent.parent / "data" / "profiles"
@@ -88,8 +88,8 @@ def load_text(text: str, source: str) -> Profile:
     return _with_done(profile)
 
 
-def media_form(part: MediaPart) -> MediaForm:
-    """What the profile wants of the media. A chunk is a whole number of samples, at least one."""
+def media_form(part: Medium) -> MediaForm:
+    """What the profile wants of a medium. A chunk is a whole number of samples, at least one."""
     if part.kind == "frames":
         fps = None if part.fps == "clip" else Fraction(str(part.fps))
         return FrameForm(part.quality, part.width, part.height, fps, part.codec)
@@ -101,10 +101,20 @@ def media_form(part: MediaPart) -> MediaForm:
     return AudioForm(part.format, part.rate_hz, max(1, samples))
 
 
+def also_form(profile: Profile) -> MediaForm | None:
+    """What the profile wants of the medium beside the first; None where there is none."""
+    return None if profile.media.also is None else media_form(profile.media.also)
+
+
 def secret_names(profile: Profile) -> set[str]:
     """The secrets that its templates ask for."""
     names = check.template_names(profile.model_dump(mode="json", exclude_unset=True))
     return {name.removeprefix("secret.") for name in names if name.startswith("secret.")}
+
+
+def number_names(profile: Profile) -> set[str]:
+    """The fields that it sends as JSON numbers."""
+    return check.number_names(profile.model_dump(mode="json", exclude_unset=True))
 
 
 def _with_done(profile: Profile) -> Profile:

@@ -8,12 +8,22 @@ import base64
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from loadbench.session.profile import MediaPart
+from loadbench.session.profile import MediaPart, Medium
 from loadbench.session.template import Hole, TemplateError, compile_json, filled, names_of
 
 PAYLOAD: Final = "media.base64"
 OWN_FIELDS: Final = frozenset({PAYLOAD, "media.ms", "media.index", "media.count"})
 _Parts = tuple[str | Hole, ...]
+
+
+def media_kinds(part: MediaPart) -> tuple[str, ...]:
+    """What kind of medium each track is."""
+    return tuple(medium.kind for medium in (part, part.also) if medium is not None)
+
+
+def media_messages(part: MediaPart) -> "tuple[MediaMessage, ...]":
+    """How the payloads of each track become messages: those of the first medium, and of the one beside it."""
+    return tuple(MediaMessage(medium) for medium in (part, part.also) if medium is not None)
 
 
 class MediaMessage:
@@ -23,9 +33,9 @@ class MediaMessage:
     first. Raises TemplateError where a template does not hold {media.base64} exactly once.
     """
 
-    def __init__(self, part: MediaPart) -> None:
+    def __init__(self, part: Medium) -> None:
         self.kind: Literal["text", "binary"] = part.frame
-        given = {key: getattr(part, key) for key in ("message", "first", "last") if getattr(part, key) is not None}
+        given = {key: value for key in ("message", "first", "last") if (value := getattr(part, key, None)) is not None}
         wrapped = part.frame == "text"
         self._halves = {key: _halves(key, value, part.base64_prefix) for key, value in given.items()} if wrapped else {}
         if wrapped and "message" not in self._halves:

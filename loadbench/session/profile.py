@@ -179,12 +179,11 @@ class Ack(Condition):
     echo: Selector | None = None
 
 
-class MediaPart(Part):
-    """What media is sent, how it is cut, and how a chunk is wrapped.
+class Medium(Part):
+    """One medium: how it is encoded and cut, and how a chunk is wrapped.
 
     Chunks are `chunk_ms` long, or `chunk_bytes` of payload. `frame: binary` sends the bare payload, `frame: text` the
-    `message` as JSON text with {media.base64}, {media.ms}, {media.index}, {media.count}. `first` and `last` replace
-    `message` for the first and the last chunk of an utterance.
+    `message` as JSON text with {media.base64}, {media.ms}, {media.index}, {media.count}.
     """
 
     kind: Literal["audio", "frames"]
@@ -197,13 +196,27 @@ class MediaPart(Part):
     width: int | None = Field(None, gt=0)
     height: int | None = Field(None, gt=0)
     fps: float | Literal["clip"] = "clip"
-    late: Literal["burst", "drop_late"] = "burst"
     frame: Literal["binary", "text"] = "binary"
     message: JsonValue = None
+    base64_prefix: str = ""
+
+
+class AlsoPart(Medium):
+    """A second medium of the same clip, beside the first and at its own times.
+
+    None of it leaves before the first chunk of the first medium, and none after the last, which stay the first and the
+    last message of the utterance. {media.index} and {media.count} count its own chunks.
+    """
+
+
+class MediaPart(Medium):
+    """What media is sent. `first` and `last` replace `message` for the first and the last chunk of an utterance."""
+
+    late: Literal["burst", "drop_late"] = "burst"
     first: JsonValue = None
     last: JsonValue = None
-    base64_prefix: str = ""
     ack: Ack | None = None
+    also: AlsoPart | None = Field(None, description="a second medium of the same clip, such as pictures beside speech")
 
 
 class TextRule(Part):
@@ -211,9 +224,10 @@ class TextRule(Part):
 
     `text`, `key`, `final`, `start`, `end`, `confidence` are selectors on the item (`final` may be true or false);
     `unit` is that of `start` and `end`. Which fields a model takes: unkeyed text, final; keyed also key, order,
-    seals_lower; delta text, final, replace, key, order; snapshot committed, tail, text; tokens items, text, final; edit
-    text, delete, unit_of_delete, or key, from_key, to_key, order; labels text, final, confidence, min_confidence,
-    accept_after, collapse. Every model takes start, end, unit, join, and ignore, the texts that count as none.
+    seals_lower, reworded; delta text, final, replace, key, order; snapshot committed, tail, text; tokens text and
+    either items, final or committed, tail; edit text, delete, unit_of_delete, or key, from_key, to_key, order; labels
+    text, final, confidence, min_confidence, accept_after, collapse. Every model takes start, end, unit, join, and
+    ignore, the texts that count as none.
     """
 
     model: Literal["unkeyed", "keyed", "delta", "snapshot", "tokens", "edit", "labels"]
@@ -222,6 +236,9 @@ class TextRule(Part):
     key: Selector | None = None
     order: Literal["first_seen", "number", "text"] = "first_seen"
     seals_lower: bool = False
+    reworded: Selector | None = Field(
+        None, description="true of a message that only writes a final text better: the text is taken, the time stays"
+    )
     replace: Selector | None = None
     committed: Selector | None = None
     tail: Selector | None = None
@@ -344,7 +361,7 @@ class Signed(Part):
 
     `hmac` of `message` under `key`, as base64 or hex; `md5` in hex; `base64`; `quote`, percent-encoded up to the
     unreserved characters of RFC 3986; `text`; `sorted_query`, its names in their order and `name=value` joined by &
-    (`quote: false` leaves the values as they are).
+    (`quote: false` leaves the values as they are); `unix_after_s`, the unix time in so many seconds.
     """
 
     hmac: Literal["sha1", "sha256", "sha512"] | None = None
@@ -356,6 +373,9 @@ class Signed(Part):
     quote: bool | Template | None = None
     text: Template | None = None
     sorted_query: dict[str, Template] | None = None
+    unix_after_s: int | None = Field(
+        None, ge=0, description="seconds from now: the moment when it is over, as unix time"
+    )
 
 
 class PreludeStep(Part):

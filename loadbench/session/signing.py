@@ -54,6 +54,8 @@ def _work(part: Signed) -> tuple[Work, frozenset[str]]:
         if isinstance(given, str):
             text = compile_text(given)
             return _changed(text, change), text.names
+    if (span_s := part.unix_after_s) is not None:
+        return lambda fields: str(int(fields["time.unix"]) + span_s), frozenset({"time.unix"})
     raise ValueError("a signed value is exactly one of its functions")
 
 

@@ -1,7 +1,8 @@
 """Templates: text and JSON with {fields}.
 
 A field is a dotted name in braces, such as {session.id} or {clip.source_lang}. Any other brace stands for itself, so
-that exact texts such as `{"eof" : 1}` need no escaping; `{{name}}` gives the text `{name}`.
+that exact texts such as `{"eof" : 1}` need no escaping; `{{name}}` gives the text `{name}`. A JSON value that is
+nothing but {number:param.NAME} is sent as a number and not as a text.
 """
 
 import json
@@ -11,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 _NAME: Final = r"[A-Za-z_]\w*(?:\.[\w-]+)*"
-_FIELD: Final = re.compile(rf"\{{\{{({_NAME})\}}\}}|\{{({_NAME})\}}")
+_FIELD: Final = re.compile(rf"\{{\{{((?:number:)?{_NAME})\}}\}}|\{{(number:)?({_NAME})\}}")
+_NUMBER: Final = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")  # RFC 8259, 6
 # A JSON leaf that is nothing but one of these becomes a number.
 NUMBERS: Final = frozenset(
     {
@@ -27,14 +29,17 @@ class TemplateError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """Where a field goes. `quoted`: inside a JSON string, so its value is escaped for one."""
+    """Where a field goes. `quoted`: inside a JSON string, so its value is escaped for one; `number`: it must be one."""
 
     name: str
     quoted: bool
+    number: bool = False
 
     def fill(self, fields: Mapping[str, str]) -> str:
-        """The field's text as it stands in the message. KeyError where there is none."""
+        """The field's text as it stands in the message. KeyError where there is none, or no number."""
         value = fields[self.name]
+        if self.number and not is_number(value):
+            raise KeyError(f"number:{self.name}")
         return _escaped(value) if self.quoted else value
 
 
@@ -80,6 +85,11 @@ def compile_json(value: Any) -> Json:
     return Json(_merged(_written(value)))
 
 
+def is_number(text: str) -> bool:
+    """Whether a text can stand in JSON as a number."""
+    return _NUMBER.fullmatch(text) is not None
+
+
 def names_of(parts: tuple[str | Hole, ...]) -> frozenset[str]:
     """The fields among these parts."""
     return frozenset(part.name for part in parts if isinstance(part, Hole))
@@ -99,7 +109,7 @@ def _split(text: str, *, quoted: bool) -> Iterator[str | Hole]:
     position = 0
     for found in _FIELD.finditer(text):
         yield literal(text[position : found.start()])
-        yield literal(f"{{{found[1]}}}") if found[1] else Hole(found[2], quoted)
+        yield literal(f"{{{found[1]}}}") if found[1] else Hole(found[3], quoted)
         position = found.end()
     yield literal(text[position:])
 
@@ -107,8 +117,8 @@ def _split(text: str, *, quoted: bool) -> Iterator[str | Hole]:
 def _written(value: Any) -> Iterator[str | Hole]:
     if isinstance(value, str):
         found = _FIELD.fullmatch(value)
-        if found and found[2] in NUMBERS:
-            yield Hole(found[2], quoted=False)
+        if found and (found[2] or found[3] in NUMBERS):
+            yield Hole(found[3], quoted=False, number=bool(found[2]))
         else:
             yield '"'
             yield from _split(value, quoted=True)

@@ -7,7 +7,8 @@ is final. Every model is a function that reads an item and uses the operations p
     keyed      a segment for each key; a message replaces the text of its key
     delta      a message extends the open segment (or the one of its key); `replace`, where given, replaces its text
     snapshot   a message holds all that is committed, which is final, and a tail, which is not
-    tokens     final items come once and are added; those that are not final are all replaced by each message
+    tokens     final items come once and are added; those that are not final are all replaced by each message;
+               `final` tells them apart in one list, or there are two, `committed` and `tail`
     edit       take `delete` off the end and add `text`; or drop the keys from `from_key` to `to_key` and put `key`
     labels     one label a frame: `accept_after` equal ones in a row make a segment, and the rest of the row nothing
 
@@ -115,8 +116,8 @@ def compile_rule(rule: TextRule) -> CompiledText:
 
 
 SELECTORS: Final = (
-    "text", "final", "key", "replace", "committed", "tail", "items", "delete", "from_key", "to_key", "confidence",
-    "start", "end",
+    "text", "final", "key", "reworded", "replace", "committed", "tail", "items", "delete", "from_key", "to_key",
+    "confidence", "start", "end",
 )  # fmt: skip
 
 
@@ -250,6 +251,16 @@ class Board:
         if final or held:
             self.seal(segment, at_ns)
 
+    def reword(self, segment: _Segment, text: str, at_ns: int) -> bool:
+        """Write a final text better, which leaves its time alone; False where no text is final yet."""
+        if not text.strip() or not segment.text or not segment.final or segment.promoted:
+            return False
+        if text != segment.text:
+            segment.text, segment.changed_ns = text, at_ns
+            self._touch(segment)
+        self._finalised = True
+        return True
+
     def extend(self, segment: _Segment, text: str, at_ns: int, *, join: str = "") -> None:
         """Add to its text."""
         self.put(segment, segment.text + join + text if segment.text and text else segment.text + text, at_ns)
@@ -366,7 +377,8 @@ def _keyed(board: Board, rule: CompiledText, item: Any, at_ns: int) -> bool:
     span = rule.span(item)
     _rank(key, rule.rule.order)
     segment = board.segment(key, rule)
-    board.put(segment, text, at_ns, final=final)
+    if not truthy(rule.get("reworded", item)) or not board.reword(segment, text, at_ns):
+        board.put(segment, text, at_ns, final=final)
     _place_in_media(segment, span)
     if rule.rule.seals_lower:
         board.seal_before(segment, at_ns)
@@ -414,16 +426,19 @@ def _snapshot(board: Board, rule: CompiledText, item: Any, at_ns: int) -> bool:
 
 
 def _tokens(board: Board, rule: CompiledText, item: Any, at_ns: int) -> bool:
-    final: list[str] = []
-    tentative: list[str] = []
-    spans = []
-    for token in rule.listed("items", item):
-        if rule.final(token):
-            final.append(_heard(rule, rule.string("text", token)))
-            spans.append(rule.span(token))
-        else:
-            tentative.append(_heard(rule, rule.string("text", token)))
-    sure, unsure = board.space + board.joined(final, rule), board.joined(tentative, rule)
+    if rule.rule.items:
+        tokens = rule.listed("items", item)
+        flags = [rule.final(token) for token in tokens]
+        final = [token for token, sure in zip(tokens, flags, strict=True) if sure]
+        tentative = [token for token, sure in zip(tokens, flags, strict=True) if not sure]
+    else:
+        final = rule.listed("committed", item) if rule.rule.committed else []
+        tentative = rule.listed("tail", item) if rule.rule.tail else []
+    spans = [rule.span(token) for token in final]
+    sure, unsure = (
+        board.joined([_heard(rule, rule.string("text", token)) for token in part], rule) for part in (final, tentative)
+    )
+    sure = board.space + sure
     if sure.strip():
         tail = board.open_segment(rule)
         board.put(tail, sure, at_ns, final=True)
@@ -435,17 +450,20 @@ def _tokens(board: Board, rule: CompiledText, item: Any, at_ns: int) -> bool:
 
 
 def _edit(board: Board, rule: CompiledText, item: Any, at_ns: int) -> bool:
-    text = _heard(rule, rule.string("text", item))
+    text, span = _heard(rule, rule.string("text", item)), rule.span(item)
     if rule.rule.key:
         key, low, high = rule.key("key", item), rule.get("from_key", item), rule.get("to_key", item)
         _rank(key, rule.rule.order)
         if low is not None and high is not None:
             board.drop(lambda other: _between(str(low), other, str(high)))
-        board.put(board.segment(key, rule), text, at_ns)
+        segment = board.segment(key, rule)
+        board.put(segment, text, at_ns)
+        _place_in_media(segment, span)
         return bool(text.strip())
     segment = board.open_segment(rule)
     kept = _cut(segment.text, rule.get("delete", item), rule.rule.unit_of_delete)
     board.put(segment, kept + board.joint(kept, text, rule.rule.join) + text, at_ns)
+    _place_in_media(segment, span)
     return bool(text.strip())
 
 

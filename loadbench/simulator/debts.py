@@ -46,6 +46,6 @@ def _said(rule: Rule, key: Any) -> Any:
     message = invert.fitting(rule)
     item = invert.put(message if rule.each is None else None, rule.key or "key", key)
     for selector in (rule.text.text, rule.text.replace) if rule.text else ():
-        if selector is not None:
+        if selector is not None and invert.found(item, selector) is None:  # a rule may give a text of its own
             item = invert.put(item, selector, "")
     return item if rule.each is None else invert.place(message, invert.path(invert.parsed(rule.each)), [item])

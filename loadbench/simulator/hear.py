@@ -21,10 +21,12 @@ Frame = Literal["text", "binary", "body"]  # "body": a piece of an HTTP body, wh
 class Heard:
     """One message of a client. `ms` is the media time that it bore; `last`: nothing more is to come.
 
+    `also` is media of the second kind, where the profile sends two.
+
     A violation is what the profile does not allow; the message is then taken as a real service would take it.
     """
 
-    kind: Literal["open", "media", "end", "other", "unknown"]
+    kind: Literal["open", "media", "also", "end", "other", "unknown"]
     payload: bytes = b""
     ms: float | None = None
     last: bool = False
@@ -64,10 +66,17 @@ class Grammar:
         self.endings = [(_shape("end mark", step), taken is True) for step, taken in marks if taken is not False]
         self.others = [_shape("farewell", step) for step in profile.end if step.model_fields_set & SENDS]
         self.others += [_shape("keep-alive", profile.keepalive)] if profile.keepalive else []
-        self.text_media = part.frame == "text"
-        self.prefix = part.base64_prefix
         given = [template for template in (part.message, part.first, part.last) if template is not None]
-        self.media = [Wrapped(template, template == part.last and part.last != part.message) for template in given]
+        self.media = [
+            Wrapped(template, part.base64_prefix, last=template == part.last and part.last != part.message)
+            for template in given
+        ]
+        also = part.also
+        self.binary: Literal["media", "also"] | None = (  # which medium a binary message is
+            "media" if part.frame == "binary" else "also" if also is not None and also.frame == "binary" else None
+        )
+        if also is not None and also.frame == "text":
+            self.media.append(Wrapped(also.message, also.base64_prefix, kind="also"))
         self.marked = bool(self.endings) or any(step.end_body for step in profile.end) or part.last is not None
         self.quiet_first = any(step.quiet for step in profile.end[: _at_done(profile)])
 
@@ -75,16 +84,19 @@ class Grammar:
 class Wrapped:
     """A media message in JSON: what it must look like, and where its payload and its time stand."""
 
-    def __init__(self, template: Any, last: bool) -> None:
-        self.last = last
+    def __init__(
+        self, template: Any, prefix: str, *, last: bool = False, kind: Literal["media", "also"] = "media"
+    ) -> None:
+        self.kind, self.last = kind, last
+        self._prefix = prefix
         self.fits = pattern(template)
         self._payload = _find(template, "media.base64")
         self._ms = _find(template, "media.ms")
 
-    def read(self, message: Any, prefix: str) -> tuple[bytes, float | None]:
+    def read(self, message: Any) -> tuple[bytes, float | None]:
         """The payload, decoded, and the media time where there is one. Raises ValueError for what is no base64."""
         text = _at(message, self._payload) if self._payload is not None else ""
-        payload = base64.b64decode(str(text).removeprefix(prefix), validate=True)
+        payload = base64.b64decode(str(text).removeprefix(self._prefix), validate=True)
         return payload, float(_at(message, self._ms)) if self._ms is not None else None
 
 
@@ -142,21 +154,21 @@ class Ear:
                 self._ended = max(self._ended, place + 1)
                 return Heard("end", last=not any(sure for _, sure in self._grammar.endings[self._ended :]))
             wrong = f"the end mark came as {frame} and must be {shape.frame}"
-            taken = frame == "binary" and not self._grammar.text_media
+            taken = frame == "binary" and self._grammar.binary == "media"
             return Heard("media" if taken else "unknown", payload=data if taken else b"", violation=wrong)
         return None
 
     def _media(self, frame: Frame, data: bytes) -> Heard | None:
-        if not self._grammar.text_media:
-            return Heard("media", payload=data) if frame != "text" else None
+        if self._grammar.binary is not None and frame != "text":
+            return Heard(self._grammar.binary, payload=data)
         message = _json(data) if frame != "binary" else None
         for wrapped in self._grammar.media:
             if message is not None and wrapped.fits(message):
                 try:
-                    payload, ms = wrapped.read(message, self._grammar.prefix)
+                    payload, ms = wrapped.read(message)
                 except (ValueError, binascii.Error) as error:
                     return Heard("unknown", violation=f"media that cannot be decoded: {error}")
-                return Heard("media", payload=payload, ms=ms, last=wrapped.last)
+                return Heard(wrapped.kind, payload=payload, ms=ms, last=wrapped.last)
         return None
 
 

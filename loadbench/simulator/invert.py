@@ -109,7 +109,8 @@ def path(node: Node) -> list[Step]:
         case "flatten" | "or_expression":
             return path(inside[0])
         case "function_expression" if node["value"] == "join":
-            return path(inside[1])
+            pieces = inside[1]  # where they are listed one by one, the first bears it all
+            return path(pieces["children"][0] if pieces["type"] == "multi_select_list" else pieces)
         case "function_expression" if node["value"] in ("to_string", "to_number", "not_null"):
             return path(inside[0])
     raise NoInverseError(f"{_name(node)} is no path")
@@ -194,9 +195,17 @@ def _called(node: Node, tree: Any) -> Any:
         whole, part = inside
         if part["type"] == "literal":
             return place(tree, path(whole), part["value"])
-        if whole["type"] == "literal" and name == "contains":
-            return place(tree, path(part), whole["value"][0])
+        if name == "contains" and (known := _constants(whole)):
+            return place(tree, path(part), known[0])
     raise NoInverseError(f"{_name(node)} has no inverse")
+
+
+def _constants(node: Node) -> list[Any]:
+    """The elements of a list of literals; none where it is something else."""
+    if node["type"] == "literal":
+        return list(node["value"])
+    listed = node["type"] == "multi_select_list" and all(child["type"] == "literal" for child in node["children"])
+    return [child["value"] for child in node["children"]] if listed else []
 
 
 def _other(value: Any) -> Any:

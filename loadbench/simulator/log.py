@@ -13,9 +13,9 @@ class Entry(msgspec.Struct, kw_only=True):
     """One utterance of one session, as the service saw it; None is what did not happen.
 
     `session` is the client's own name for it (header x-loadbench-session) or "peer-N". `chunks_ns` and `chunk_bytes`
-    are arrivals of media, as payload after any base64. `first_sent_ns` and `final_sent_ns` are the first and the last
-    non-empty text and final, as they were handed to the socket. `waited_ns`: for a slot. `text`: what was said as
-    final, by channel.
+    are arrivals of media, as payload after any base64; `also_ns` and `also_bytes` are those of a second medium.
+    `first_sent_ns` and `final_sent_ns` are the first and the last non-empty text and final, as they were handed to the
+    socket. `waited_ns`: for a slot. `text`: what was said as final, by channel.
     """
 
     session: str
@@ -25,6 +25,8 @@ class Entry(msgspec.Struct, kw_only=True):
     opened_ns: int
     chunks_ns: list[int] = []
     chunk_bytes: list[int] = []
+    also_ns: list[int] = []
+    also_bytes: list[int] = []
     media_bytes: int = 0
     media_sha256: str = ""
     end_ns: int | None = None

@@ -131,6 +131,9 @@ class Sitting:
             self._advance(now_ns)
         elif heard.kind == "media":
             self._chunk(heard.payload, heard.ms, now_ns)
+        elif heard.kind == "also":
+            self.entry.also_ns.append(now_ns)
+            self.entry.also_bytes.append(len(heard.payload))
         if heard.kind == "end" or heard.last:
             self.ended(now_ns, last=heard.last)
 

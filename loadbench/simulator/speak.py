@@ -346,12 +346,18 @@ def _message(rule: Rule, text: TextRule, fill: Fill, turn: Turn) -> Any:
     item = keyed(rule, item, turn.key)
     if isinstance(text.final, str) and text.model in FLAGGED:
         item = invert.decide(item, text.final, turn.final)
-    for when, heard_ms in ((text.start, 0.0), (text.end, turn.heard_ms)):
-        if when and when != text.key:
-            item = invert.put(item, when, _media_time(heard_ms, text.unit))
+    if text.model != "tokens":  # whose times stand with each token
+        item = _timed(text, turn, item)
     if rule.each is None:
         return item
     return _put_item(message, rule.each, item)
+
+
+def _timed(text: TextRule, turn: Turn, item: Any) -> Any:
+    for when, heard_ms in ((text.start, 0.0), (text.end, turn.heard_ms)):
+        if when and when != text.key:
+            item = invert.put(item, when, _media_time(heard_ms, text.unit))
+    return item
 
 
 def _put_item(message: Any, each: str, item: Any) -> Any:
@@ -404,10 +410,15 @@ def _snapshot(rule: TextRule, turn: Turn) -> list[Fill]:
 
 
 def _tokens(rule: TextRule, turn: Turn) -> list[Fill]:
-    token = invert.put(None, rule.text or "@", turn.text(rule))
+    token = _timed(rule, turn, invert.put(None, rule.text or "@", turn.text(rule)))
+    if rule.items is None:
+        lists = ((rule.committed, turn.final), (rule.tail, not turn.final))
+        if not any(name for name, said in lists if said):
+            raise invert.NoInverseError("tokens without committed and tail")
+        return [[(name, Lines([token] if said else [])) for name, said in lists if name]]
     if isinstance(rule.final, str):
         token = invert.decide(token, rule.final, turn.final)
-    return [[(rule.items or "@", Lines([token]))]]
+    return [[(rule.items, Lines([token]))]]
 
 
 def _edit(rule: TextRule, turn: Turn) -> list[Fill]:

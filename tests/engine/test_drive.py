@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
+from loadbench.engine.pipe import ClipEntry
+from loadbench.engine.prepare import wire_plans
+from loadbench.media.plan import ChunkPlan
 from loadbench.results.record import Message, SessionRecord
 from loadbench.results.tick import Tick
 from loadbench.session import load
 from loadbench.session.wire import Cause
 from loadbench.transports import memory
 from tests.engine import stage
-from tests.engine.stage import EOF, MS, S, answering, media_of, now_ns, play, workload
+from tests.engine.stage import EOF, MS, Heard, S, answering, engine, media_of, now_ns, plan, play, workload
 
 pytestmark = pytest.mark.looptime
 ONE = workload(model="closed", users=1, sessions=1)
@@ -44,6 +47,20 @@ receive:
     - {has: ticket, event: ready}
     - {has: error, outcome: fatal, detail: error}
     - {has: sign, channel: gloss, text: {model: unkeyed, text: sign, final: true}}
+"""
+
+
+SPEECH_AND_PICTURES = """
+name: both
+transport: {kind: websocket}
+media:
+  kind: audio
+  chunk_ms: 40
+  frame: text
+  message: {sound: "{media.base64}", n: "{media.index}", of: "{session.uuid}"}
+  also: {kind: frames, frame: text, message: {picture: "{media.base64}", n: "{media.index}"}}
+end: [{send_json: {stop: "{count.chunks_sent}"}}, {done: {on: [close], closes: target}}]
+receive: {rules: [{has: text, text: {model: unkeyed, text: text, final: true}}]}
 """
 
 
@@ -93,6 +110,41 @@ async def test_messages_with_something_of_the_sessions_own_are_made_around_the_s
         "Authorization": "Bearer tok-secret", "x-model": "small one", "x-loadbench-session": "w-s0",
     }  # fmt: skip
     assert address.subprotocols == ("v1.en",)
+
+
+async def test_two_media_go_out_in_the_order_of_their_times_each_in_its_own_message(tmp_path: Path) -> None:
+    said: list[tuple[int, Any]] = []
+
+    async def script(peer: memory.Peer) -> None:
+        async for message in peer:
+            said.append((now_ns(), json.loads(str(message))))
+            if "stop" in said[-1][1]:
+                peer.send('{"text": "red boat"}')
+                peer.close(1000)
+
+    profile = load.load_text(SPEECH_AND_PICTURES, "both.yaml")
+    chunks = [(40, 0, b"aa"), (40, 1, b"p0"), (60, 1, b"p1"), (80, 0, b"bb"), (120, 0, b"cc")]
+    ChunkPlan.write(tmp_path / "raw", [(due * MS, track, data) for due, track, data in chunks], 120 * MS, tracks=2)
+    wired = wire_plans(profile, {"a": tmp_path / "raw"}, memory.transport, tmp_path / "wire", bytes)
+    entry = ClipEntry(id="a", wire=str(wired["a"][0]), joined=wired["a"][1], fields={"id": "a"})
+    heard = Heard()
+    with memory.serve("asr", script):
+        await engine(plan([entry], profile, ONE), heard).run()
+    (record,) = heard.records.values()
+    assert record.outcome == "ok"
+    zero_ns = record.utterances[0].media_zero_ns or 0
+    uuid = said[0][1]["of"]
+    assert [(round((at - zero_ns) / MS), message) for at, message in said] == [
+        (40, {"sound": base64.b64encode(b"aa").decode(), "n": 0, "of": uuid}),
+        (40, {"picture": base64.b64encode(b"p0").decode(), "n": 0}),
+        (60, {"picture": base64.b64encode(b"p1").decode(), "n": 1}),
+        (80, {"sound": base64.b64encode(b"bb").decode(), "n": 1, "of": uuid}),
+        (120, {"sound": base64.b64encode(b"cc").decode(), "n": 2, "of": uuid}),
+        (120, {"stop": 5}),
+    ]
+    assert (record.utterances[0].chunks_sent, record.utterances[0].media_bytes) == (5, 10)
+    ticked = [tick.chunks for tick in heard.of(Tick) if tick.chunks]
+    assert ticked == [{"audio": 3, "frames": 2}]
 
 
 async def test_a_field_that_nobody_has_is_the_profiles_fault_and_named(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from loadbench.corpus.clip import Clip, Track
 from loadbench.media import prepare
@@ -50,6 +51,52 @@ def test_a_file_that_was_replaced_is_encoded_anew(tmp_path: Path) -> None:
     after = prepare.prepare([clip("a", track)], FORM, tmp_path / "cache")["a"]
     assert before != after
     assert ChunkPlan.load(after).size == 6400
+
+
+def pictures(folder: Path, name: str, count: int, fps: int) -> Track:
+    place = folder / name
+    place.mkdir()
+    for number in range(count):
+        Image.new("RGB", (64, 48), (number * 20, 90, 200)).save(place / f"image{number:02d}.png")
+    return Track("video", place, pattern="image%02d.png", fps=Fraction(fps))
+
+
+def test_a_second_medium_goes_beside_the_first_at_its_own_times(tmp_path: Path) -> None:
+    both = clip("a", sound(tmp_path), pictures(tmp_path, "v", 4, fps=4))
+    plan = ChunkPlan.load(prepare.prepare([both], FORM, tmp_path / "cache", also=FrameForm())["a"])
+    assert (plan.duration_ns, plan.tracks) == (1_000_000_000, 2)
+    due_ms = [due_ns // 1_000_000 for due_ns in plan.due_ns.tolist()]
+    assert list(zip(due_ms, plan.track.tolist(), strict=True)) == [
+        (200, 0),
+        (200, 1),  # of 0 ms: nothing goes before the first chunk of the first medium
+        (250, 1),
+        (400, 0),
+        (500, 1),
+        (600, 0),
+        (750, 1),
+        (800, 0),
+        (1000, 0),
+    ]
+    assert [plan.place(index) for index in (0, 1, 2, 3, 8)] == [(0, 0, 5), (1, 0, 4), (1, 1, 4), (0, 1, 5), (0, 4, 5)]
+    assert bytes(plan.wire(1)[:2]) == b"\xff\xd8"
+
+
+def test_a_second_medium_that_is_longer_ends_with_the_first_and_that_is_noted(tmp_path: Path) -> None:
+    both = clip("a", sound(tmp_path, duration_s=Fraction("0.5")), pictures(tmp_path, "v", 4, fps=4))
+    seen: list[Progress] = []
+    plan = ChunkPlan.load(prepare.prepare([both], FORM, tmp_path / "cache", seen.append, also=FrameForm())["a"])
+    assert (plan.duration_ns, plan.track.tolist()) == (500_000_000, [0, 1, 1, 0, 0])
+    assert seen[0].notes == ("what the second medium has from 0.500 s on comes too late, and is left out",)
+
+
+def test_a_clip_without_the_second_medium_is_named(tmp_path: Path) -> None:
+    clips = [clip("a", sound(tmp_path)), clip("b", pictures(tmp_path, "v", 2, fps=4), line=2)]
+    with pytest.raises(MediaError) as caught:
+        prepare.prepare(clips, FORM, tmp_path / "cache", also=FrameForm())
+    assert caught.value.problems == [
+        "corpus/manifest.jsonl:1: clip a: has no video track, which the profile sends",
+        "corpus/manifest.jsonl:2: clip b: has no audio track, which the profile sends",
+    ]
 
 
 def test_notes_about_media_come_back_from_the_cache(tmp_path: Path) -> None:

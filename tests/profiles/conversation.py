@@ -1,7 +1,8 @@
 """Conversations as data: what a service says and when, and what a profile must make of it.
 
-Each file of `conversations/` is one. Times are seconds from the dial; the connection stands at 0, and media starts when
-the opening is through. Unknown keys are errors. What a file does not expect is not compared; `null` expects nothing.
+Each file of `conversations/` is one. Times are seconds from the beginning, which is the dial unless there is a prelude;
+the connection stands as soon as it is dialled, and media starts when the opening is through. Unknown keys are errors.
+What a file does not expect is not compared; `null` expects nothing.
 """
 
 import base64
@@ -16,7 +17,8 @@ from ruamel.yaml import YAML
 from loadbench.results.record import Channel, Segment, SessionRecord, Utterance
 from loadbench.session.load import load_profile
 from loadbench.session.profile import Profile
-from loadbench.session.wire import Cause, Send
+from loadbench.session.wire import Answer as Answered
+from loadbench.session.wire import Ask, Cause, Send
 from tests.session.scripted import DIAL_NS, Event, Play, S
 
 CONVERSATIONS = Path(__file__).parent / "conversations"
@@ -61,6 +63,20 @@ class Deed(Part):
         if len(self.model_fields_set - {"at"}) != 1:
             raise ValueError(f"at {self.at} s the service does exactly one thing, not {sorted(self.model_fields_set)}")
         return self
+
+
+class Asked(Part):
+    """A request of the prelude, as it must be (method and address, JSON body), and its answer, `after` so long."""
+
+    request: str
+    json_: Any = Field(None, alias="json")
+    after: float
+    status: int
+    answer: Any = None
+
+    def given(self) -> tuple[float, Answered]:
+        """The answer as the player takes it."""
+        return self.after, Answered(0, self.status, json.dumps(self.answer, ensure_ascii=False).encode())
 
 
 class Sent(Part):
@@ -132,6 +148,7 @@ class Conversation(Part):
     secrets: dict[str, str] = {}
     fields: dict[str, str] = {}
     media_s: list[float] = Field([2.0], min_length=1)
+    prelude: list[Asked] = []
     service: list[Deed]
     sent: list[Sent] | None = None
     expect: Expect
@@ -163,6 +180,7 @@ def play(talk: Conversation) -> Play:
         media_s=tuple(talk.media_s),
         fields=_fields(talk, profile),
         opens=not refused,
+        answers=[asked.given() for asked in talk.prelude],
     ).run()
 
 
@@ -216,6 +234,7 @@ def differences(talk: Conversation, played: Play) -> list[str]:
         told += [where + sentence for sentence in _of_utterance(found, wanted)]
     if len(expected.then) + 1 != len(record.utterances) and expected.then:
         told.append(f"there are {len(record.utterances)} utterances, expected {len(expected.then) + 1}")
+    told += _of_prelude(played, talk.prelude)
     if talk.sent is not None:
         told += _of_sent(played, talk.sent)
     return told
@@ -303,6 +322,18 @@ def _of_segment(where: str, found: Segment, expected: ExpectedSegment) -> Iterat
     }
     given = expected.model_fields_set | {"promoted"}
     yield from _unequal(where, {name: values[name] for name in values if name in given}, expected)
+
+
+def _of_prelude(played: Play, expected: list[Asked]) -> Iterator[str]:
+    found = [action for _, action in played.did if isinstance(action, Ask)]
+    if len(found) != len(expected):
+        yield f"the prelude asked {len(found)} times, expected {len(expected)}"
+    for number, (ask, wanted) in enumerate(zip(found, expected, strict=False)):
+        where = f"request {number + 1} of the prelude"
+        if f"{ask.method} {ask.url}" != wanted.request:
+            yield f"{where} is {ask.method} {ask.url}, expected {wanted.request}"
+        if (body := None if ask.body is None else json.loads(ask.body)) != wanted.json_:
+            yield f"{where} has the body {body}, expected {wanted.json_}"
 
 
 def _of_sent(played: Play, expected: list[Sent]) -> Iterator[str]:

@@ -14,11 +14,12 @@ from loadbench.engine.pipe import Outbound
 from loadbench.engine.run import Engine
 from loadbench.plan import Plan
 from loadbench.results.record import SessionRecord
-from loadbench.session.load import load_profile, secret_names, shipped
+from loadbench.session.load import load_profile, number_names, secret_names, shipped
 from loadbench.session.profile import ChannelPart, Profile
 from loadbench.simulator.log import Entry, read
 from loadbench.simulator.options import Options
 from loadbench.simulator.serve import running
+from loadbench.simulator.speak import Speaker
 from tests.media.making import tone, wav
 
 pytestmark = pytest.mark.realtime
@@ -43,16 +44,22 @@ class Trip:
 def corpus(folder: Path, profile: Profile) -> Path:
     """One clip of what the profile sends, with every kind of reference."""
     row: dict[str, Any] = {"id": "clip", "source_lang": "en", "target_lang": "es", **TEXTS}
-    if profile.media.kind == "audio":
-        wav(folder / "clip.wav", tone(MEDIA_S).astype("<i2").tobytes())
-        row |= {"direction": "speech2text", "audio_filepath": "clip.wav"}
+    sound, pictures = (
+        {"audio_filepath": "clip.wav"},
+        {"frames_dir": "frames", "frames_pattern": "image%02d.png", "fps": 10},
+    )
+    wav(folder / "clip.wav", tone(MEDIA_S).astype("<i2").tobytes())
+    (folder / "frames").mkdir()
+    for number in range(round(MEDIA_S * 10)):
+        picture = Image.new("RGB", (64, 48), (number * 9 % 256, 90, 200))
+        picture.save(folder / "frames" / f"image{number:02d}.png")
+    if profile.media.also is not None:
+        tracks = [{"kind": "audio", "filepath": "clip.wav"}, {"kind": "video", **pictures}]
+        row |= {"direction": "speech2text", "tracks": tracks}
+    elif profile.media.kind == "audio":
+        row |= {"direction": "speech2text", **sound}
     else:
-        (folder / "frames").mkdir()
-        for number in range(round(MEDIA_S * 10)):
-            picture = Image.new("RGB", (64, 48), (number * 9 % 256, 90, 200))
-            picture.save(folder / "frames" / f"image{number:02d}.png")
-        row |= {"direction": "sign2spoken", "frames_dir": "frames", "frames_pattern": "image%02d.png", "fps": 10}
-        row |= {"gloss": GLOSS}
+        row |= {"direction": "sign2spoken", "gloss": GLOSS, **pictures}
     (folder / "manifest.jsonl").write_text(json.dumps(row) + "\n")
     return folder / "manifest.jsonl"
 
@@ -71,16 +78,22 @@ async def travel(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, **hab
     options = Options(profile=name, corpus=path, first_s=FIRST_S, final_s=FINAL_S, log=folder / "log.jsonl", **habits)
     secrets = secret_names(profile)
     for secret in secrets:
-        monkeypatch.setenv(f"MADE_UP_{secret}", f"made-up-{secret}")
+        number = f"secret.{secret}" in number_names(profile)
+        monkeypatch.setenv(f"MADE_UP_{secret}", "1000517" if number else f"made-up-{secret}")
     async with running(options) as url:
         plan = Plan.model_validate(
             {
-                "target": {"url": url, "profile": name, "secrets": {key: f"env:MADE_UP_{key}" for key in secrets}},
+                "target": {
+                    "profile": name,
+                    "secrets": {key: f"env:MADE_UP_{key}" for key in secrets},
+                    **({} if profile.prelude else {"url": url}),  # which the prelude is told
+                },
                 "corpus": {"path": str(path)},
                 "workload": {"users": 1, "sessions": 1},
             }
         )
         ready = prepared.prepare(plan)
+        ready.start.prelude_at = url.replace("ws://", "http://")
         try:
             await Engine(ready.start, trip.take).run()
         finally:
@@ -100,7 +113,9 @@ async def test_a_session_with_the_simulator_is_ok_and_hears_every_text_at_its_ti
     assert (entry.outcome, entry.violations) == ("ok", [])
     (utterance,) = record.utterances
     assert entry.media_bytes > 0
+    assert bool(entry.also_bytes) == (profile.media.also is not None)
     assert {channel.partition(":")[0] for channel in utterance.channels} == profile.channels.keys()
+    voice = Speaker(profile).voice({})
     for channel, shown in utterance.channels.items():
         part = profile.channels[channel.partition(":")[0]]
         assert shown.text.split() == reference(part, profile).split()
@@ -109,7 +124,8 @@ async def test_a_session_with_the_simulator_is_ok_and_hears_every_text_at_its_ti
         assert utterance.media_zero_ns is not None
         # the first output counts from the first chunk, which the service cannot have before it was captured
         first_s = (shown.first_ns - utterance.media_zero_ns) / 1e9
-        assert FIRST_S <= first_s <= FIRST_S + COARSE_S
+        due_s = FIRST_S if voice.partial(channel.partition(":")[0], "x") else MEDIA_S + FINAL_S  # or finals alone
+        assert due_s <= first_s <= due_s + COARSE_S
     headline = utterance.channels[next(n for n in utterance.channels if n.partition(":")[0] == profile.headline)]
     assert headline.last_final_ns is not None
     assert utterance.source_end_ns is not None

@@ -155,8 +155,8 @@ def test_a_conversation_carries_at_least_one_clip() -> None:
 @pytest.mark.parametrize("name", sorted(shipped()))
 def test_a_shipped_profile_can_be_followed_to_a_limit_by_a_service_that_says_nothing(name: str) -> None:
     how = load_profile(name)
-    needed = re.findall(r"\{((?:session|clip|param|secret)\.[\w.-]+)\}", shipped()[name].read_text())
-    fields = dict.fromkeys(needed, "x") | {f"param.{key}": value for key, value in how.params.items()}
+    needed = re.findall(r"\{(?:number:)?((?:session|clip|param|secret)\.[\w.-]+)\}", shipped()[name].read_text())
+    fields = dict.fromkeys(needed, "1") | {f"param.{key}": value for key, value in how.params.items()}
     play = Play(how, [], fields=fields, limits=Limits(ready_s=3, final_s=4)).run()
     assert play.record.outcome in ("no_final", "silent", "no_output")  # silent where the opening script waits
     assert play.ended_s <= 10.0

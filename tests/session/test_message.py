@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadbench.session.message import MediaMessage
+from loadbench.session.message import MediaMessage, media_messages
 from loadbench.session.profile import MediaPart
 from loadbench.session.template import TemplateError
 
@@ -92,6 +92,17 @@ def test_a_session_s_own_field_stands_around_the_shared_part() -> None:
     assert around == (b'{"s":"q\\"","a":"', b'","t":1}')
     with pytest.raises(KeyError):
         made.whole(b"", 0, 1, 0)
+
+
+def test_two_media_have_a_message_each_and_the_second_knows_no_first_or_last() -> None:
+    also = {"kind": "frames", "frame": "text", "message": {"i": "{media.base64}", "n": "{media.index}"}}
+    part = MediaPart.model_validate({"kind": "audio", "chunk_ms": 100, **SHAPES[5], "also": also})
+    sound, picture = media_messages(part)
+    assert sound.whole(b"\x01\x02", 0, 3, 0) == b'{"common":{"app":1},"data":{"status":0,"audio":"AQI="}}'
+    assert [picture.whole(b"\x01\x02", number, 2, 0) for number in (0, 1)] == [
+        b'{"i":"AQI=","n":0}',
+        b'{"i":"AQI=","n":1}',
+    ]
 
 
 @pytest.mark.parametrize(

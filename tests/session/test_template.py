@@ -55,6 +55,9 @@ def test_a_name_that_is_missing_when_it_is_needed_raises() -> None:
         ({"last_seq_no": "{count.chunks_sent}"}, b'{"last_seq_no":9}'),
         ({"t": " {media.ms}"}, b'{"t":" 40"}'),
         ({"t": "{param.n}"}, b'{"t":"7"}'),  # a parameter is a text
+        ({"t": "{number:param.n}"}, b'{"t":7}'),  # unless it shall be a number
+        ({"t": "<{number:param.n}>"}, b'{"t":"<7>"}'),
+        ({"t": "{{number:param.n}}"}, b'{"t":"{number:param.n}"}'),
         ("{param.quote}", b'"a\\"b\\\\c"'),
         ({"zh": "今天{param.n}"}, '{"zh":"今天7"}'.encode()),
         ([], b"[]"),
@@ -65,6 +68,20 @@ def test_a_name_that_is_missing_when_it_is_needed_raises() -> None:
 def test_json_is_compact_utf8_with_its_fields_escaped(value: Any, wire: bytes) -> None:
     fields = {"media.ms": "40", "media.index": "2", "media.count": "9", "count.chunks_sent": "9", "param.n": "7"}
     assert compile_json(value).render(fields | {"param.quote": 'a"b\\c'}) == wire
+
+
+@pytest.mark.parametrize(
+    ("value", "good"),
+    [("0", True), ("-3", True), ("1.50", True), ("2e-3", True), ("", False), ("1.", False), ("007", False),
+     ("1,5", False), ("NaN", False), ("1 ", False), ("1}", False)],
+)  # fmt: skip
+def test_what_shall_be_a_number_must_be_one_as_json_writes_it(value: str, good: bool) -> None:
+    template = compile_json({"n": "{number:param.n}"})
+    if good:
+        assert template.render({"param.n": value}) == b'{"n":' + value.encode() + b"}"
+    else:
+        with pytest.raises(KeyError, match=r"number:param\.n"):
+            template.render({"param.n": value})
 
 
 PLAIN = st.text(st.characters(codec="utf-8", exclude_characters="{"), max_size=8)

@@ -66,10 +66,7 @@ SONIOX: Rules = {
     "t": {"model": "tokens", "items": "tokens", "text": "text", "final": "is_final", "join": "", "end": "end_ms",
           "unit": "ms", "ignore": ["<end>", "<fin>"]}
 }  # fmt: skip
-DEEPL: Rules = {
-    "t": {"model": "tokens", "items": "[concluded[].{t: t, f: `true`}, tentative[].{t: t, f: `false`}][]", "text": "t",
-          "final": "f"}
-}  # fmt: skip
+DEEPL: Rules = {"t": {"model": "tokens", "committed": "concluded", "tail": "tentative", "text": "t"}}
 SIMULSTREAM: Rules = {"e": {"model": "edit", "text": "new", "delete": "deleted"}}
 IAT: Rules = {
     "e": {"model": "edit", "text": "ws[].cw[0].w | join('', @)", "key": "sn", "order": "number", "from_key": "rg[0]",
@@ -247,7 +244,7 @@ def signs(text: str) -> list[Item]:
             [concluded([], ["Where"]), concluded(["Where is gate four?"], ["It"]), concluded([], ["It is", "here"])],
             ["Where", "Where is gate four? It", "Where is gate four? It is here"],
             ["partial", "final", "partial"],
-            id="deepl: concluded and tentative segments",
+            id="deepl: final and tentative tokens in lists of their own",
         ),
         pytest.param(
             SIMULSTREAM,
@@ -339,6 +336,28 @@ def test_a_final_before_an_open_text_is_settled_and_one_after_it_is_not() -> Non
     assert channel.settled_text == "One. two"
 
 
+def test_a_final_that_is_only_written_better_keeps_its_time() -> None:
+    rules: Rules = {
+        "t": {"model": "keyed", "text": "text", "key": "turn", "final": "end", "reworded": "better", "order": "number"}
+    }
+    items: list[Item] = [
+        ("t", {"turn": 0, "text": "yes", "end": False}),  # at 10
+        ("t", {"turn": 0, "text": "yes please", "end": True}),
+        ("t", {"turn": 0, "text": "Yes, please.", "end": True, "better": True}),
+        ("t", {"turn": 1, "text": "Now.", "end": True, "better": True}),  # nothing was said before: its own time
+        ("t", {"turn": 1, "text": "No.", "end": True}),  # said anew, and not only better
+        ("t", {"turn": 1, "text": "", "end": True, "better": True}),
+    ]
+    effects, channel, _ = heard(rules, items)
+    assert [(part.text, part.changed_ns, part.final_ns) for part in channel.segments] == [
+        ("Yes, please.", 30, 20),
+        ("No.", 50, 50),
+    ]
+    assert effects == ["partial", "final", "final", "final", "final", "empty"]
+    assert (channel.first_final_ns, channel.last_final_ns) == (20, 50)
+    assert channel.updates[2].at_ns == 30, "what was shown, and when, is kept"
+
+
 def test_the_service_s_own_clock_is_kept_with_each_segment() -> None:
     _, channel, _ = heard(
         VOSK, [("f", {"text": "a b", "result": [{"start": 0.3}, {"end": 0.9}]}), ("f", {"text": "c"})]
@@ -399,6 +418,7 @@ def test_a_promoted_text_that_the_service_then_confirms_is_final_when_it_says_so
         ({"model": "snapshot", "committed": "c"}, {"c": [{"t": "x"}]}, "name its `text`"),
         ({"model": "snapshot", "tail": "t"}, {"t": [3]}, "not a text"),
         ({"model": "tokens", "items": "i", "text": "t"}, {"i": None}, "not a list"),
+        ({"model": "tokens", "committed": "c", "tail": "i", "text": "t"}, {"c": [], "i": {}}, "not a list"),
         ({"model": "tokens", "items": "i", "text": "t"}, {"i": [{"t": 3}]}, "not a text"),
         ({"model": "edit", "text": "t", "delete": "d"}, {"t": "x", "d": "never said"}, "the service deletes"),
         (

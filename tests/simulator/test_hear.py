@@ -106,6 +106,29 @@ def test_the_end_mark_may_ride_in_the_last_media_message() -> None:
     ]
 
 
+@pytest.mark.parametrize("binary", ["media", "also", None])
+def test_two_media_are_told_apart_by_their_frames_or_by_their_messages(binary: str | None) -> None:
+    sound = {"kind": "audio", "chunk_ms": 20} | (
+        {} if binary == "media" else {"frame": "text", "message": {"sound": "{media.base64}"}}
+    )
+    picture = {"kind": "frames"} | (
+        {}
+        if binary == "also"
+        else {"frame": "text", "message": {"picture": "{media.base64}"}, "base64_prefix": "jpeg:"}
+    )
+    listener = ear("vosk", open=[], media=sound | {"also": picture})
+    coded = base64.b64encode(b"\1\2").decode()
+    said = {
+        "media": ("binary", b"\1\2") if binary == "media" else ("text", json.dumps({"sound": coded}).encode()),
+        "also": ("binary", b"\1\2")
+        if binary == "also"
+        else ("text", json.dumps({"picture": f"jpeg:{coded}"}).encode()),
+    }
+    for kind, (frame, data) in said.items():
+        heard = listener.hear(frame, data)
+        assert (heard.kind, heard.payload, heard.violation) == (kind, b"\1\2", "")
+
+
 def test_of_two_end_marks_only_the_second_is_the_last() -> None:
     listener = ear(
         "vosk", open=[], end=[{"send_json": {"type": "flush"}}, {"send_text": ""}, {"done": {"on": ["close"]}}]

@@ -65,6 +65,15 @@ def test_a_list_is_put_element_for_element(selector: str, values: list[Any]) -> 
     assert [{"text": item["text"]} if isinstance(item, dict) else item for item in found] == values
 
 
+def test_the_first_of_joined_pieces_bears_the_whole_text() -> None:
+    assert invert.put({}, "join('', [a.b || '', c || ''])", "word") == {"a": {"b": "word"}}
+
+
+@pytest.mark.parametrize("listed", ["['a', 'b']", '`["a", "b"]`'])
+def test_what_shall_be_one_of_a_list_is_its_first(listed: str) -> None:
+    assert invert.satisfy(invert.parsed(f"contains({listed}, kind)"), {}) == {"kind": "a"}
+
+
 @pytest.mark.parametrize("selector", ["is_final", "type == 'final'", "!pending", "a.b && c"])
 @pytest.mark.parametrize("wanted", [True, False])
 def test_finality_can_be_decided_either_way(selector: str, wanted: bool) -> None:

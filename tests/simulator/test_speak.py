@@ -99,6 +99,24 @@ MODELS: list[tuple[str, list[dict[str, Any]], dict[str, Any]]] = [
         {},
     ),
     (
+        "final and tentative tokens apart",
+        [
+            {
+                "has": "said",
+                "text": {
+                    "model": "tokens",
+                    "committed": "said.sure",
+                    "tail": "said.unsure",
+                    "text": "text",
+                    "start": "from",
+                    "end": "to",
+                    "join": "",
+                },
+            }
+        ],
+        {},
+    ),
+    (
         "tokens of one kind",
         [
             {
