@@ -16,9 +16,11 @@ from loadbench.engine.reel import Reel
 from loadbench.engine.rig import Rig, Role
 from loadbench.engine.workload import phase_ms
 from loadbench.results.masks import Masks, shorten
+from loadbench.results.media import HEAD_BYTES, MediaPiece, ending, opening, stem
 from loadbench.results.outcome import side
 from loadbench.results.record import ChunkTimes, Lateness, Message, SessionRecord, Started, Utterance
 from loadbench.session.machine import Conversation
+from loadbench.session.profile import MediaFormat
 from loadbench.session.wire import Abort, Action, Cause, Ended, Opened, Send, Shut, StartMedia, StopMedia
 from loadbench.transports.contract import Buffer, Link
 
@@ -51,7 +53,10 @@ class Driver:
             planned_ns=role.slot.planned_ns,
             compiled=rig.compiled,
             heard=rig.ledger.messages,
+            keep=self._keep if role.log_media else None,
         )
+        self._files: dict[tuple[int, str], str] = {}
+        self._kept_bytes = 0
         self._link: Link | None = None
         self._lost = False
         self._ended = False
@@ -112,6 +117,22 @@ class Driver:
             self._rig.emit(_message(self.role.id, data, arrival_ns, self._rig.masks))
         if not self._ended and self._talk.received(data, arrival_ns):
             self._follow()
+
+    def _keep(self, utterance: int, channel: str, form: MediaFormat, data: bytes, at_ns: int) -> None:
+        """Hand a piece of output media on, as long as the session has not had its share."""
+        self._kept_bytes += len(data)
+        if self._kept_bytes > self._rig.start.media_bytes:
+            return
+        file, head = self._files.get((utterance, channel), ""), b""
+        if not file:
+            kind = ending(form.format, data[:HEAD_BYTES])
+            file = self._files[utterance, channel] = f"{stem(self.role.id, utterance, channel)}.{kind}"
+            head = opening(form.format, form.rate_hz, form.channels)
+        self._rig.emit(
+            MediaPiece(
+                session=self.role.id, utterance=utterance, channel=channel, at_ns=at_ns, file=file, data=data, head=head
+            )
+        )
 
     def paused(self, at_ns: int) -> None:
         """See `Listener`."""

@@ -39,7 +39,7 @@ from loadbench.results.record import Connection, SessionRecord, Utterance
 from loadbench.session.books import Books
 from loadbench.session.ending import DONE, Standing, moment, of_loss, of_output, seconds
 from loadbench.session.hearing import MESSAGE_KINDS, Heard, Hearing, shown
-from loadbench.session.profile import Profile
+from loadbench.session.profile import MediaFormat, Profile
 from loadbench.session.script import Compiled, Expect, Finish, Grace, Lull, Say, chosen, compile_profile, nanoseconds
 from loadbench.session.text import RuleError
 from loadbench.session.wire import (
@@ -82,6 +82,7 @@ class Conversation:
     """One session. `fields` fill templates; `compiled` is shared by all sessions of a profile.
 
     `heard`, by `MESSAGE_KINDS`, is counted up as well as the session's own `messages`: what all sessions have heard.
+    `keep` gets each piece of media that is output: the utterance's index, channel, form, payload and arrival.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class Conversation:
         planned_ns: int,
         compiled: Compiled | None = None,
         heard: dict[str, int] | None = None,
+        keep: Callable[[int, str, MediaFormat, bytes, int], None] | None = None,
     ) -> None:
         if not tasks:
             raise ValueError("a conversation carries at least one clip")
@@ -102,7 +104,8 @@ class Conversation:
         self._tasks = tuple(tasks)
         self._limits = limits
         self._fields = {"session.id": session, "count.chunks_sent": "0", **fields}
-        self._hearing = Hearing(self._how, limits.message_bytes, self._fields, heard)
+        self._keep_piece = keep
+        self._hearing = Hearing(self._how, limits.message_bytes, self._fields, heard, keep and self._kept)
         self._quiet_ns = self._how.promote_after_ns
         self._phase: Phase = "idle"
         self._now_ns = 0
@@ -357,6 +360,10 @@ class Conversation:
         self._keep_alive(at_ns)
         return action
 
+    def _kept(self, channel: str, form: MediaFormat, data: bytes, at_ns: int) -> None:
+        if self._keep_piece is not None:
+            self._keep_piece(self._utterance.index, channel, form, data, at_ns)
+
     # ---- messages
 
     def _heard(self, heard: Heard) -> None:
@@ -536,9 +543,8 @@ class Conversation:
         self._promote()
         utterance.channels = self._hearing.channels()
         profile = self._how.profile
-        part = profile.channels.get(profile.headline)
-        is_media = part is not None and part.stage == "media"
-        utterance.outcome, sentence = of_output(utterance.channels, profile.headline, any_channel=is_media)
+        medium = profile.media_channels.get(profile.headline)
+        utterance.outcome, sentence = of_output(utterance.channels, profile.headline, medium)
         self._books.cause = self._books.cause or sentence
         if self._is_last:
             outcomes = [each.outcome for each in self._books.utterances]

@@ -9,7 +9,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from loadbench.session.profile import Condition, DoneRule, EndStep, OpenStep, Profile, Quiet, Rule, SendPart, StatusRule
+from loadbench.session.profile import (
+    Condition,
+    DoneRule,
+    EndStep,
+    MediaFormat,
+    MediaRule,
+    OpenStep,
+    Profile,
+    Quiet,
+    Rule,
+    SendPart,
+    StatusRule,
+)
 from loadbench.session.select import SELECT_ERRORS, compile_condition, compile_selector
 from loadbench.session.template import compile_json, compile_text
 from loadbench.session.text import CompiledText, RuleError, compile_rule
@@ -88,6 +100,15 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
+class CompiledMedia:
+    """Where the media of an item stands, and how it is coded. `decode` raises ValueError for what is not."""
+
+    form: MediaFormat
+    select: Selector
+    decode: Callable[[str], bytes]
+
+
+@dataclass(frozen=True, slots=True)
 class Meaning:
     """A rule for messages. `whole`: the message is the item. `channel` is the channel's name, or finds it."""
 
@@ -97,6 +118,7 @@ class Meaning:
     whole: bool
     channel: str | Callable[[Fields, Any], str]
     text: CompiledText | None
+    media: CompiledMedia | None
     event: Literal["ready", "ack", "done", "speech_start", "speech_end", "ignore"] | None
     outcome: str | None
     detail: Selector | None
@@ -233,10 +255,22 @@ def _meaning(rule: Rule, profile: Profile) -> Meaning:
         whole=rule.each is None and rule.where is None,
         channel=_channel(rule.channel or next(iter(profile.channels))),
         text=None if rule.text is None else compile_rule(rule.text),
+        media=None if rule.media is None else _media(rule.media),
         event=rule.event,
         outcome="target_error" if rule.outcome == "fatal" else rule.outcome,
         detail=None if rule.detail is None else compile_selector(rule.detail),
     )
+
+
+def _media(rule: MediaRule) -> CompiledMedia:
+    if rule.base64 is not None:
+        return CompiledMedia(rule, compile_selector(rule.base64), _from_base64)
+    return CompiledMedia(rule, compile_selector(rule.hex or "@"), bytes.fromhex)
+
+
+def _from_base64(text: str) -> bytes:
+    """Also of a data URL, `data:image/jpeg;base64,...`."""
+    return base64.b64decode(text.partition(",")[2] if text.startswith("data:") else text, validate=True)
 
 
 def _channel(template: str) -> str | Callable[[Fields, Any], str]:

@@ -222,6 +222,7 @@ def test_no_word_is_left_over() -> None:
         "distribution.",
         "event.",
         "canary.",
+        "media.",
     )
     kinds = {"finished", "failed", "cut", "in_flight", "effective", "versions", "machine", "engine", "corpus", "seed"}
     used = {key for key in words("en") if f"w.{key}" in source or f'w["{key}"]' in source}
