@@ -72,13 +72,16 @@ def medium_of(media: Mapping[str, str], channel: str) -> str | None:
 
 
 def responses(utterance: Utterance, record: SessionRecord, channel: Channel) -> dict[str, int | None]:
-    """Each metric's span in nanoseconds, signed: a negative one came early. None where an event is not known.
+    """The span of each metric that such a channel has, in nanoseconds, signed: a negative one came early.
+
+    None where an event is not known.
 
     The last final of an utterance that did not finish is not the end of its output: there those spans are None.
     `final_from_planned_end` is known for a session's first utterance only; later ones have no plan of their own.
     """
     starts, stops = _starts(utterance, record), _stops(utterance, record, channel)
-    return {name: _minus(stops[metric.stop], starts[metric.start]) for name, metric in METRICS.items()}
+    names = applicable(channel.media and channel.media.medium)
+    return {name: _minus(stops[METRICS[name].stop], starts[METRICS[name].start]) for name in names}
 
 
 def observations(

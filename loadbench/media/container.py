@@ -1,8 +1,8 @@
 """Output in containers, opened: when each picture or sound of it could have been played, by the arrival of its bytes.
 
 A packet can be decoded when the piece that holds its last byte has come; a picture or a sound belongs to the packet at
-which the decoder gives it out. Both are exact as far as the container says where its packets lie. This takes processor
-time, so it is done outside of the engine's process, for the sampled sessions, after each of them.
+which the decoder gives it out. Exact where packets lie in the container as they are (webm, mp4, wav). This takes
+processor time, so it is done outside of the engine's process, for the sampled sessions, after each of them.
 """
 
 import io
@@ -112,7 +112,8 @@ class _Heard:
 def _decoded(medium: Medium, pieces: Sequence[MediaPiece]) -> Iterator[Found]:
     """All that can be decoded, in its order. Raises FFmpegError, or ValueError where there is no such stream."""
     ends = list(accumulate(len(piece.data) for piece in pieces))
-    with av.open(io.BytesIO(b"".join(piece.data for piece in pieces)), "r") as container:
+    data = b"".join(piece.data for piece in pieces)
+    with av.open(io.BytesIO(data), "r") as container:
         stream = container.streams.best(medium)
         if stream is None:
             raise ValueError(f"there is no {medium} in it")
@@ -121,10 +122,16 @@ def _decoded(medium: Medium, pieces: Sequence[MediaPiece]) -> Iterator[Found]:
         at_ns = pieces[0].at_ns
         for packet in container.demux(stream):
             if packet.pos is not None and packet.pos >= 0 and packet.size:
-                piece = min(bisect_left(ends, packet.pos + packet.size), len(pieces) - 1)
+                piece = min(bisect_left(ends, _end(data, packet)), len(pieces) - 1)
                 at_ns = max(at_ns, pieces[piece].at_ns)
             for frame in packet.decode():
                 yield _found(frame, stream, mono, at_ns)
+
+
+def _end(data: bytes, packet: Any) -> int:
+    """Where a packet's last byte has come; some containers say where its head begins, so it is looked for behind."""
+    begin = data.find(bytes(packet), packet.pos)
+    return int(max(begin, packet.pos) + packet.size)
 
 
 def _found(frame: Any, stream: Any, mono: AudioResampler, at_ns: int) -> Found:

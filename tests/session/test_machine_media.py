@@ -1,13 +1,16 @@
 """Sessions whose service answers with sound or pictures."""
 
 import base64
+import json
 from typing import Any
 
 import numpy as np
 import pytest
 
+from loadbench.session.machine import Conversation
+from loadbench.session.wire import ClipTask, Limits, Opened
 from loadbench.simulator.playing import picture
-from tests.session.scripted import DIAL_NS, Play, closed, profile, since
+from tests.session.scripted import DIAL_NS, Play, S, closed, profile, since
 
 TONE = np.full(2400, 8000, "<i2").tobytes()  # 100 ms at 24 kHz
 QUIET = bytes(4800)
@@ -54,14 +57,27 @@ def test_speech_in_json_is_timed_and_a_text_beside_it_keeps_its_own_times() -> N
 
 
 def test_binary_messages_are_pictures_and_no_rule_sees_them() -> None:
-    kept: list[Any] = []
-    play = Play(profile(**SIGNED), [(0.5, picture(0)), (0.54, picture(1)), (3.3, {"done": 1})])
-    play.run()
+    play = Play(profile(**SIGNED), [(0.5, picture(0)), (0.54, picture(1)), (3.3, {"done": 1})]).run()
     sign = play.utterance.channels["sign"]
     assert sign.media is not None
     assert (sign.media.frames, since(DIAL_NS, sign.first_ns)) == (2, pytest.approx(0.5))
     assert play.record.outcome == "ok"
-    assert kept == []
+    assert play.record.messages == {"media": 2, "done": 1}
+
+
+def test_pieces_are_handed_on_as_they_were_heard_with_their_utterance() -> None:
+    kept: list[tuple[int, str, str, bytes, int]] = []
+    tasks = [ClipTask("clip", S, 50)]
+    talk = Conversation(
+        profile(**SPOKEN), tasks, Limits(), {}, session="s1", planned_ns=0,
+        keep=lambda index, channel, form, data, at: kept.append((index, channel, form.format, data, at)),
+    )  # fmt: skip
+    talk.dialled(0)
+    talk.opened(Opened(1))
+    talk.media_started(0, 2, 2)
+    talk.received(json.dumps(audio(TONE)), 7)
+    talk.received(json.dumps({"type": "audio", "delta": "data:audio/pcm;base64,AAA="}), 8)
+    assert kept == [(0, "speech", "s16le", TONE, 7), (0, "speech", "s16le", bytes(2), 8)]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +103,5 @@ def test_coded_media_that_cannot_be_decoded_is_the_services_fault() -> None:
 
 
 def test_a_message_over_our_limit_is_not_taken() -> None:
-    from loadbench.session.wire import Limits
-
     play = Play(profile(**SIGNED), [(0.5, picture(0))], limits=Limits(message_bytes=100)).run()
     assert play.record.outcome == "our_limit"
