@@ -314,10 +314,10 @@ def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mappi
                 fitting = [
                     name for name in profile.channels if slo.metric in applicable(profile.media_channels.get(name))
                 ]
-                problems.append(
-                    f"slo.{slo.metric}: channel {channel} has no such time; give channel = one of:"
-                    f" {', '.join(fitting) or 'none has it'}"
+                others = (
+                    f"; give channel = one of: {', '.join(fitting)}" if fitting else ", and no other channel has it"
                 )
+                problems.append(f"slo.{slo.metric}: channel {channel} has no such time{others}")
     missing = load.secret_names(profile) - values.keys()
     problems += [f"target.secrets.{name} is missing: profile {profile.name} asks for it" for name in sorted(missing)]
     longest = profile.pace.session_s_max

@@ -80,7 +80,7 @@ def responses(utterance: Utterance, record: SessionRecord, channel: Channel) -> 
     `final_from_planned_end` is known for a session's first utterance only; later ones have no plan of their own.
     """
     starts, stops = _starts(utterance, record), _stops(utterance, record, channel)
-    names = applicable(channel.media and channel.media.medium)
+    names = applicable(channel.media.medium if channel.media else None)
     return {name: _minus(stops[METRICS[name].stop], starts[METRICS[name].start]) for name in names}
 
 

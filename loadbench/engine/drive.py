@@ -25,6 +25,7 @@ from loadbench.session.wire import Abort, Action, Cause, Ended, Opened, Send, Sh
 from loadbench.transports.contract import Buffer, Link
 
 MESSAGE_CHARACTERS: Final = 64 * 1024
+MEDIA_BYTES: Final = 32  # of a binary message that is media: enough to see what it is; a sample is kept elsewhere
 
 
 class Driver:
@@ -114,7 +115,9 @@ class Driver:
         ascii_or_bytes = isinstance(data, bytes) or data.isascii()
         self._bytes_received += len(data) if ascii_or_bytes else len(cast(str, data).encode())
         if self.role.log_messages:
-            self._rig.emit(_message(self.role.id, data, arrival_ns, self._rig.masks))
+            is_media = isinstance(data, bytes) and self._rig.profile.receive.binary is not None
+            limit = MEDIA_BYTES if is_media else MESSAGE_CHARACTERS
+            self._rig.emit(_message(self.role.id, data, arrival_ns, self._rig.masks, limit))
         if not self._ended and self._talk.received(data, arrival_ns):
             self._follow()
 
@@ -416,8 +419,8 @@ def _chunk_times(session: str, index: int, stream: Stream, log: ChunkLog) -> Chu
     return ChunkTimes(session=session, utterance=index, media_zero_ns=stream.zero_ns, due=due, sent=sent, unsent=unsent)
 
 
-def _message(session: str, data: str | bytes, at_ns: int, masks: Masks) -> Message:
-    cut, part = len(data) > MESSAGE_CHARACTERS, data[:MESSAGE_CHARACTERS]
+def _message(session: str, data: str | bytes, at_ns: int, masks: Masks, limit: int) -> Message:
+    cut, part = len(data) > limit, data[:limit]
     if isinstance(part, bytes):
         text = base64.b64encode(masks.mask_bytes(part)).decode("ascii")
         return Message(session=session, at_ns=at_ns, data=text, binary=True, cut=cut)

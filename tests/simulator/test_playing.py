@@ -53,9 +53,8 @@ class Mute(Client):
         self.heard.append((self._at(), len(text)))
 
 
-async def test_pieces_leave_in_real_time_with_the_gaps_that_were_asked_for_and_done_comes_last(
-    tmp_path: Path, looptime: Any
-) -> None:
+@pytest.mark.looptime
+async def test_pieces_leave_in_real_time_with_the_gaps_that_were_asked_for_and_done_comes_last(tmp_path: Path) -> None:
     options = Options(
         profile="speech-to-sign", first_s=0.1, final_s=0.1, media_first_s=0.5, media_gaps_s=(0.2, 0.3, 0.6, 0.1)
     )
