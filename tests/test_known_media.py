@@ -1,19 +1,25 @@
 """Known pictures and sound in, known times out: the command line against the simulator's own log, by session."""
 
+import asyncio
+import contextlib
 import json
 import statistics
+import time
 import wave
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from aiohttp import WSMsgType, web
 
 from loadbench.media.player import Player
 from loadbench.results.bundle import Bundle
 from loadbench.simulator import log
+from tests.media.test_container import video
 from tests.test_known_delays import joined, simulating, speech
-from tests.test_main_job import loadbench
+from tests.test_main_job import loadbench, sessions
 
 pytestmark = [pytest.mark.realtime, pytest.mark.slow]
 
@@ -116,3 +122,72 @@ async def test_speech_is_timed_as_the_service_says_and_a_sample_can_be_heard_and
     assert (scored["n"], scored["wer"]["value"], scored["unit"]) == (1, 0.0, "word")
     summary = json.loads((tmp_path / "bundle" / "summary.json").read_text())
     assert [item["met"] for item in summary["slo"]] == [True, True]
+
+
+AVATAR = """
+name: avatar
+transport: {kind: websocket}
+channels: {sign: {stage: media, medium: video}}
+media: {kind: audio, chunk_ms: 200}
+end: [{send_text: eos}, {done: {on: [close], closes: target}}]
+receive:
+  binary: {channel: sign, format: container}
+  rules: [{has: error, outcome: fatal}]
+"""
+SLICE = 400
+
+
+@contextlib.asynccontextmanager
+async def filming(data: bytes, sent: dict[str, list[int]]) -> AsyncIterator[str]:
+    """A service that answers the end mark with a container, slice by slice, and closes; when each slice left."""
+
+    async def answer(request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        times = sent.setdefault(request.headers.get("x-loadbench-session", ""), [])
+        async for message in socket:
+            if message.type is WSMsgType.TEXT:
+                for at in range(0, len(data), SLICE):
+                    times.append(time.monotonic_ns())
+                    await socket.send_bytes(data[at : at + SLICE])
+                    await asyncio.sleep(0.02)
+                await socket.close()
+        return socket
+
+    app = web.Application()
+    app.router.add_get("/", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"ws://127.0.0.1:{runner.addresses[0][1]}/"
+    finally:
+        await runner.cleanup()
+
+
+async def test_containers_of_the_sampled_sessions_are_opened_and_those_of_others_only_counted(tmp_path: Path) -> None:
+    speech(tmp_path, 0.5)
+    (tmp_path / "avatar.yaml").write_text(AVATAR)
+    data, sent = video("webm", frames=50), dict[str, list[int]]()
+    async with filming(data, sent) as url:
+        code, out, err = await loadbench(
+            *("run", "--url", url, "--profile", "avatar.yaml", "--corpus", ".", "--users", "1", "--sessions", "3"),
+            *("--set", "record.media=2", "--set", "canary.users=0", "--out", "bundle", "--quiet"),
+            cwd=tmp_path,
+        )
+    assert code in (0, 3), out + err
+    found = sessions(tmp_path / "bundle")
+    media = [record["utterances"][0]["channels"]["sign"]["media"] for record in found]
+    assert [part["decoded"] for part in media] == [True, True, False]
+    assert [part["bytes"] for part in media] == [len(data)] * 3
+    assert [part["frames"] for part in media] == [50, 50, None]
+    for record, part in zip(found[:2], media, strict=False):
+        first, last = (part[name] - sent[record["id"]][at] for name, at in (("first_byte_ns", 0), ("last_byte_ns", -1)))
+        assert sent[record["id"]][0] < part["first_frame_ns"] < sent[record["id"]][-1], "with its own slice"
+        assert max(first, last) >= 0
+    summary = json.loads((tmp_path / "bundle" / "summary.json").read_text())
+    assert summary["response"]["sign"]["first_frame_from_media"]["n"] == 2
+    assert summary["response"]["sign"]["first_frame_from_media"]["left_out"] == 1
+    assert summary["response"]["sign"]["first_byte_from_media"]["n"] == 3
+    assert (summary["media"]["sign"]["n"], summary["media"]["sign"]["opened"]) == (3, 2)
+    assert (tmp_path / "bundle" / "media" / "w1-s0.sign.webm").read_bytes() == data

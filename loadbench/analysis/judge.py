@@ -146,11 +146,12 @@ class Judge:
         """What a live view shows: the totals, the verdict, and the headline so far.
 
         `sessions` as `totals`; `state`, `reasons` and `tester` (its figures) of the verdict; `channel` and `metric` of
-        the headline; `first` and `headline`, its first-output and headline times, as {"p50": Quantile, "p95": Quantile}
-        over the started utterances; `premature`, a count; `slo`, a list of results.
+        the headline, and `first_metric` of its first output; `first` and `headline`, the times of the two, as {"p50":
+        Quantile, "p95": Quantile} over the started utterances; `premature`, a count; `slo`, a list of results.
         """
         channel, metric, verdict = self._header.headline_channel, self._header.headline_metric, self.verdict()
         measured, stats = self.responses(), ("p50", "p95")
+        first = first_metric(medium_of(self._header.channel_media, channel))
         return {
             "sessions": self.totals(),
             "state": verdict.state,
@@ -158,7 +159,8 @@ class Judge:
             "tester": verdict.figures,
             "channel": channel,
             "metric": metric,
-            "first": measured.of(channel, first_metric(medium_of(self._header.channel_media, channel))).started(stats),
+            "first_metric": first,
+            "first": measured.of(channel, first).started(stats),
             "headline": measured.of(channel, metric).started(stats),
             "premature": measured.premature.get(channel, 0),
             "slo": self.slo(),
