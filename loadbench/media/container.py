@@ -17,11 +17,12 @@ from av.audio.resampler import AudioResampler
 from PIL import Image
 
 from loadbench.media.player import Player
-from loadbench.results.media import MediaOutput, MediaPiece, Medium
+from loadbench.results.media import HEAD_BYTES, MediaOutput, MediaPiece, Medium, ending
 from loadbench.results.record import SessionRecord
 
 AUDIBLE: Final = 10 ** (-50 / 20)
 HELD_S: Final = 0.01
+FORMATS: Final = {"webm": "matroska", "mp4": "mp4", "ogg": "ogg", "wav": "wav"}
 
 
 class Found(NamedTuple):
@@ -78,8 +79,8 @@ def opened(media: MediaOutput, pieces: Sequence[MediaPiece]) -> str:
             player.take(round(place_s * 1e9), round((place_s + found.length_s) * 1e9), found.at_ns)
             last_ns, count, seconds = found.at_ns, count + 1, max(seconds, place_s + found.length_s)
             heard.take(found)
-    except (av.error.FFmpegError, ValueError) as error:
-        why = str(error)
+    except Exception as error:  # whatever a service's bytes make a decoder do, they cost this channel alone
+        why = f"{type(error).__name__}: {error}"
     media.playback_end_ns, media.gaps, media.starved_ns = player.end_ns, player.gaps, player.starved_ns
     media.media_s = seconds if count else None
     if media.medium == "audio":
@@ -110,10 +111,13 @@ class _Heard:
 
 
 def _decoded(medium: Medium, pieces: Sequence[MediaPiece]) -> Iterator[Found]:
-    """All that can be decoded, in its order. Raises FFmpegError, or ValueError where there is no such stream."""
+    """All that can be decoded, in its order. Raises what a decoder raises, and ValueError where nothing is known."""
     ends = list(accumulate(len(piece.data) for piece in pieces))
     data = b"".join(piece.data for piece in pieces)
-    with av.open(io.BytesIO(data), "r") as container:
+    kind = FORMATS.get(ending("container", data[:HEAD_BYTES]))
+    if kind is None:  # never a guess of FFmpeg's: it knows playlists, and would fetch what they name
+        raise ValueError("no container that is known here: webm, mp4, ogg, wav")
+    with av.open(io.BytesIO(data), "r", format=kind) as container:
         stream = container.streams.best(medium)
         if stream is None:
             raise ValueError(f"there is no {medium} in it")
@@ -153,6 +157,6 @@ def _is_picture(data: bytes) -> bool:
     try:
         with Image.open(io.BytesIO(data)) as image:
             image.load()
-    except (OSError, ValueError, SyntaxError):
+    except Exception:  # as above
         return False
     return True

@@ -34,9 +34,9 @@ def transcribe(bundle: Bundle, command: str, *, answer_s: float = ANSWER_S) -> l
     """
     found: list[Transcript] = []
     with _Command(command, answer_s) as recogniser:
-        for session, utterance, channel, path in _speech(bundle):
+        for session, utterance, channel, path, size in _speech(bundle):
             try:
-                text, error = recogniser.ask(path), ""
+                text, error = recogniser.ask(_whole(path, size)), ""
             except _FailedError as failed:
                 text, error = None, str(failed)
             found.append(Transcript(session=session, utterance=utterance, channel=channel, text=text, error=error))
@@ -44,13 +44,21 @@ def transcribe(bundle: Bundle, command: str, *, answer_s: float = ANSWER_S) -> l
     return found
 
 
-def _speech(bundle: Bundle) -> Iterator[tuple[str, int, str, Path]]:
+def _speech(bundle: Bundle) -> Iterator[tuple[str, int, str, Path, int]]:
+    """What was kept, with how many bytes came."""
     for record in bundle.records():
         for utterance in record.utterances:
             for name, channel in sorted(utterance.channels.items()):
                 path = bundle.media(record.id, utterance.index, name)
                 if channel.media is not None and channel.media.medium == "audio" and path is not None:
-                    yield record.id, utterance.index, name, path.absolute()
+                    yield record.id, utterance.index, name, path.absolute(), channel.media.bytes
+
+
+def _whole(path: Path, size: int) -> Path:
+    """The path of a file that holds all that was said. Raises _FailedError for a part, which would score as errors."""
+    if path.stat().st_size < size:
+        raise _FailedError("only a part of it was kept: raise record.media_mib")
+    return path
 
 
 class _FailedError(Exception):

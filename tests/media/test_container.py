@@ -140,12 +140,15 @@ def test_sound_is_heard_at_its_first_audible_sample() -> None:
 
 
 def test_what_cannot_be_decoded_is_said_and_what_came_before_counts() -> None:
-    media = container("video", b"no container")
-    assert opened(media, cut(b"no container", 5, every_ms=1))
+    playlist = b"#EXTM3U\n#EXTINF:1,\nhttp://127.0.0.1:9/a.ts\n"
+    for data in (b"no container", playlist):
+        media = container("video", data)
+        assert "no container that is known here" in opened(media, cut(data, 5, every_ms=1))
     assert (media.decoded, media.first_frame_ns, media.frames, media.media_s) == (True, None, 0, None)
+    assert opened(container("video", b"\x1aE\xdf\xa3"), cut(b"\x1aE\xdf\xa3....", 5, every_ms=1))
     data = video("webm")
     media = container("audio", data)
-    assert opened(media, cut(data, 100, every_ms=1)) == "there is no audio in it"
+    assert opened(media, cut(data, 100, every_ms=1)) == "ValueError: there is no audio in it"
     torn = data[: len(data) * 2 // 3]
     media = container("video", torn)
     opened(media, cut(torn, 100, every_ms=1))

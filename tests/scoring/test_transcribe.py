@@ -98,6 +98,16 @@ def test_what_the_command_cannot_do_is_data_and_such_an_output_is_not_counted(
     assert [(row.hypothesis, row.counted) for row in rows] == [("", False)] * 2
 
 
+def test_speech_of_which_only_a_part_was_kept_is_not_made_text(tmp_path: Path) -> None:
+    made = bundle(tmp_path / "b")
+    (tmp_path / "b" / "media" / "s0.speech.wav").write_bytes(b"\1")
+    found = transcribe(made, command(SAYS))
+    assert [(each.text is None, each.error) for each in found] == [
+        (True, "only a part of it was kept: raise record.media_mib"),
+        (False, ""),
+    ]
+
+
 def test_a_session_that_failed_lost_its_reference_whatever_it_had_said(tmp_path: Path) -> None:
     transcribe(bundle(tmp_path / "b", ("lost", "ok", "ok")), command(SAYS))
     row = next(row for row in outputs.rows(Bundle(tmp_path / "b")) if row.channel == "speech")
