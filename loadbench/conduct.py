@@ -152,7 +152,7 @@ async def _open(event: pipe.Outbound, reels: Reels) -> None:
     """Complete a sampled session's record by what is in its media, before anybody reads it."""
     if isinstance(event, MediaPiece):
         reels.keep(event)
-    elif isinstance(event, SessionRecord):
+    elif isinstance(event, SessionRecord) and reels.holds(event.id):
         await asyncio.to_thread(reels.open, event)
 
 

@@ -5,6 +5,7 @@ cannot flatter the service.
 """
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Final, Literal, NamedTuple
 
 from loadbench.results.outcome import ending
@@ -53,6 +54,7 @@ class Observation(NamedTuple):
     span_ns: int | None = None
 
 
+@cache
 def applicable(medium: str | None) -> tuple[str, ...]:
     """The metrics of a channel of texts (None), of audio or of video."""
     if medium is None:

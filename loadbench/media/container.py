@@ -47,6 +47,10 @@ class Reels:
         """Hold a piece."""
         self._pieces.setdefault(piece.session, {}).setdefault((piece.utterance, piece.channel), []).append(piece)
 
+    def holds(self, session: str) -> bool:
+        """Whether there are pieces of a session."""
+        return session in self._pieces
+
     def open(self, record: SessionRecord) -> None:
         """Fill in what a decoder finds in the containers of an ended session, and warn of pictures that are none."""
         for (index, name), pieces in self._pieces.pop(record.id, {}).items():

@@ -169,7 +169,9 @@ def test_a_sampled_session_s_record_is_completed_once_and_others_are_left_alone(
     reels, ended = Reels(), record(container("video", data))
     for piece in cut(data, 100, every_ms=40):
         reels.keep(piece)
+    assert (reels.holds("s"), reels.holds("t")) == (True, False)
     reels.open(ended)
+    assert not reels.holds("s")
     channel = ended.utterances[0].channels["sign"]
     assert channel.media is not None
     assert (channel.media.frames, channel.first_ns) == (25, channel.media.first_frame_ns)
