@@ -270,15 +270,45 @@ def report(
 
 
 @app.command()
-def score(bundle: Annotated[Path, typer.Argument(help="the folder of a run")]) -> None:
+def score(
+    bundle: Annotated[Path, typer.Argument(help="the folder of a run")],
+    transcribe: Annotated[
+        Text, typer.Option(help="a command that makes text of kept speech: paths in, JSON lines out")
+    ] = None,
+    allow_exec: Annotated[
+        bool, typer.Option("--allow-exec", help="let the bundle's plan run its command (scoring.transcribe)")
+    ] = False,
+) -> None:
     """Score what the service said against the references, and print the scores as JSON."""
     from loadbench.report import derive
 
+    for problem in _transcribed(bundle, transcribe, allow_exec=allow_exec):
+        print(f"loadbench: {problem}", file=sys.stderr)
     derived = derive.derive(bundle)
     print(json.dumps(derived.scores, indent=2, ensure_ascii=False))
     for problem in derived.summary["damage"]:
         print(f"loadbench: {problem}", file=sys.stderr)
     _refuse_to_lose(derived.unwritten)
+
+
+def _transcribed(folder: Path, command: str | None, *, allow_exec: bool) -> list[str]:
+    """Make text of kept speech, by the command given, or by the plan's where that may run. What to tell the user."""
+    from loadbench.results.bundle import Bundle, why
+    from loadbench.scoring.transcribe import transcribe
+
+    bundle = Bundle(folder)
+    asked = (bundle.header.plan.get("scoring") or {}).get("transcribe")
+    if command is None and asked and not allow_exec:
+        return ["scoring.transcribe runs a command, and speech stays unscored; allow it with --allow-exec"]
+    command = command or asked
+    if not command:
+        return []
+    try:
+        found = transcribe(bundle, command.removeprefix("exec:"))
+    except OSError as error:
+        raise plans.PlanError([f"cannot write the transcripts: {why(error)}"]) from None
+    failed = [each for each in found if each.text is None]
+    return [f"{each.session}, channel {each.channel}: not made text: {each.error}" for each in failed]
 
 
 @corpus_app.command("check")
@@ -482,8 +512,8 @@ def _simulate(**given: Any) -> None:
 
 
 def _value(name: str, text: Any) -> Any:
-    """Spans as `0,1.5`: two options hold several numbers."""
-    if name not in {"finals_s", "freeze_s"}:
+    """Spans as `0,1.5`: some options hold several numbers."""
+    if name not in {"finals_s", "freeze_s", "media_gaps_s"}:
         return text
     try:
         return tuple(float(part) if part else None for part in str(text).split(","))

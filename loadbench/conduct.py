@@ -19,13 +19,15 @@ import msgspec
 from loadbench import plan as plans
 from loadbench.analysis.broken import broken
 from loadbench.analysis.judge import Judge
-from loadbench.analysis.response import responses
+from loadbench.analysis.response import applicable, responses
 from loadbench.engine import host, pipe
+from loadbench.media.container import Reels
 from loadbench.prepared import Prepared, public_params
 from loadbench.readings.target import Target
 from loadbench.readings.watching import Watching
 from loadbench.report.derive import derive
 from loadbench.results.bundle import BundleWriter
+from loadbench.results.media import MediaPiece
 from loadbench.results.outcome import ending
 from loadbench.results.record import SessionRecord, Started
 from loadbench.results.run import Done
@@ -66,6 +68,7 @@ async def perform(prepared: Prepared, folder: Path, view: View) -> Result:
         channels=tuple(prepared.profile.channels),
         kinds=media_kinds(prepared.profile.media),
         session_limit_s=_longest_s(prepared),
+        applies=lambda metric, channel: metric in applicable(header.channel_media.get(channel)),
     )
     async with contextlib.AsyncExitStack() as stack:
         engine = host.EngineProcess()
@@ -132,9 +135,11 @@ async def _watch(
 ) -> Done:
     """All events to all who want them; how it ended."""
     done, hopeless = Done(ended_ns=time.monotonic_ns(), reason="engine lost"), ""
+    reels = Reels()
     async for event in engine.events():
         if isinstance(event, Tick) and watching is not None:
             event.readings |= watching.latest()
+        await _open(event, reels)
         writer.take(event)
         exporter.take(event)
         if isinstance(event, Started | SessionRecord | Tick):
@@ -169,6 +174,14 @@ def _watching(prepared: Prepared, engine: host.EngineProcess) -> Watching:
         return Watching(Target(pid))
     started = prepared.profile.transport.kind == "process" and engine.pid is not None
     return Watching(Target(engine.pid, itself=False) if started and engine.pid else None)
+
+
+async def _open(event: pipe.Outbound, reels: Reels) -> None:
+    """Complete a sampled session's record by what is in its media, before anybody reads it."""
+    if isinstance(event, MediaPiece):
+        reels.keep(event)
+    elif isinstance(event, SessionRecord) and reels.holds(event.id):
+        await asyncio.to_thread(reels.open, event)
 
 
 def _note(event: pipe.Ready | pipe.Finished, done: Done, prepared: Prepared, view: View) -> None:

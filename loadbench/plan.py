@@ -25,6 +25,13 @@ RESPONSE_METRICS = (
     "final_from_eos_msg",
     "final_from_planned_end",
     "done_from_source_end",
+    "first_byte_from_media",
+    "first_frame_from_media",
+    "first_frame_from_onset",
+    "first_sound_from_media",
+    "first_sound_from_onset",
+    "playback_end_from_source_end",
+    "playback_end_from_planned_end",
 )
 OTHER_METRICS = {
     "completed": ("min_share",),
@@ -316,10 +323,18 @@ class VerdictSection(Section):
 
 
 class RecordSection(Section):
-    """How much is kept beside the records: chunk times and raw messages of this many sessions."""
+    """How much is kept beside the records: chunk times, raw messages and output media of this many sessions."""
 
     chunks: int = Field(1000, ge=0, le=MOST)
     messages: int = Field(20, ge=0, le=MOST)
+    media: int = Field(5, ge=0, le=1000, description="the first so many sessions; containers are opened of these alone")
+    media_mib: float = Field(16.0, gt=0, le=1024, description="at most so much of each of them")
+
+
+class ScoringSection(Section):
+    """How output is scored. `transcribe`, a command as exec:CMD, makes text of kept speech when `score` is run."""
+
+    transcribe: str | None = Field(None, pattern="^exec:.*[^ ]")
 
 
 class ReadingsSection(Section):
@@ -352,6 +367,7 @@ class Plan(Section):
     seed: SeedSection = SeedSection()
     verdict: VerdictSection = VerdictSection()
     record: RecordSection = RecordSection()
+    scoring: ScoringSection = ScoringSection()
     canary: CanarySection = CanarySection()
     readings: ReadingsSection = ReadingsSection()
 

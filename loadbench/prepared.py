@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import loadbench
 from loadbench import plan as plans
+from loadbench.analysis.response import applicable
 from loadbench.corpus import manifest
 from loadbench.corpus.clip import Clip
 from loadbench.engine import pipe
@@ -227,6 +228,8 @@ def _start(plan: Plan, profile: Profile, entries: list[pipe.ClipEntry], values: 
         budget_media_s=budget * 60 if budget else None,
         sample_chunks=plan.record.chunks,
         sample_messages=plan.record.messages,
+        sample_media=plan.record.media if profile.media_channels else 0,
+        media_bytes=round(plan.record.media_mib * 1024 * 1024),
     )
 
 
@@ -277,7 +280,8 @@ def _header(
         },
         headline_channel=profile.headline,
         channel_stages={name: part.stage for name, part in profile.channels.items()},
-        headline_metric=plan.headline_metric,
+        channel_media=dict(profile.media_channels),
+        headline_metric=_headline_metric(plan, profile),
         slo=plan.objectives(),
         thresholds=plan.thresholds,
         seed=plan.seed.value,
@@ -289,6 +293,12 @@ def _header(
             "media_s": round(sum(chunks.duration_ns for chunks in plain.values()) / 1e9, 3),
         },
     )
+
+
+def _headline_metric(plan: Plan, profile: Profile) -> str:
+    """Output that is heard or seen is complete when it has been played."""
+    metric = plan.headline_metric
+    return metric.replace("final_from", "playback_end_from") if profile.headline in profile.media_channels else metric
 
 
 def _told(stage: pipe.Stage) -> dict[str, float | None]:
@@ -309,6 +319,16 @@ def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mappi
             problems.append(
                 f"slo.{slo.metric}.channel: profile {profile.name} has no channel {slo.channel}; it has {known}"
             )
+        if slo.metric in plans.RESPONSE_METRICS:
+            channel = (slo.channel or profile.headline).partition(":")[0]
+            if slo.metric not in applicable(profile.media_channels.get(channel)):
+                fitting = [
+                    name for name in profile.channels if slo.metric in applicable(profile.media_channels.get(name))
+                ]
+                others = (
+                    f"; give channel = one of: {', '.join(fitting)}" if fitting else ", and no other channel has it"
+                )
+                problems.append(f"slo.{slo.metric}: channel {channel} has no such time{others}")
     missing = load.secret_names(profile) - values.keys()
     problems += [f"target.secrets.{name} is missing: profile {profile.name} asks for it" for name in sorted(missing)]
     given = {f"param.{name}": text for name, text in (profile.params | plan.target.params).items()}

@@ -345,7 +345,7 @@ class Hunt:
         return value
 
     def _drained(self, response_s: float) -> bool:
-        metrics = {self.plan.headline_metric, "final_from_source_end"}
+        metrics = {self.plan.headline_metric, "final_from_source_end", "playback_end_from_source_end"}
         limit_s = min((slo.limit for slo in self.outline.objectives if slo.metric in metrics), default=None)
         if self._unloaded_s is None:
             return limit_s is None or response_s <= limit_s
@@ -419,6 +419,8 @@ def _reference_problems(slo: Slo, ready: Prepared) -> list[str]:
     kinds = [(facts, outputs.REFERENCES.get((stage, facts.direction))) for facts in ready.facts.values()]
     count = sum(kind is not None and getattr(facts, kind) is not None for facts, kind in kinds)
     have = f"clips have a reference for channel {channel}"
+    if stage == "media" and slo.metric != "erasure":
+        count, have = 0, f"clips can be scored on channel {channel}, whose speech is made text after the runs"
     if slo.metric == "erasure":  # which needs none
         count, have = len(ready.facts), "clips are in the corpus"
     if count >= evidence.LEAST_CLIPS:

@@ -82,3 +82,37 @@ def test_a_clip_without_the_second_medium_is_refused_by_its_name(
         )  # fmt: skip
     (problem,) = caught.value.problems
     assert problem.endswith("manifest.jsonl:1: clip tone: has no video track, which the profile sends")
+
+
+def test_the_headline_of_spoken_output_is_the_end_of_its_playback(tmp_path: Path) -> None:
+    tone(tmp_path, 1.0)
+    asked = ready(tmp_path, target__profile="speech-to-speech", record__media=3, record__media_mib=2)
+    asked.close()
+    assert asked.header.headline_channel == "speech"
+    assert asked.header.headline_metric == "playback_end_from_source_end"
+    assert asked.header.channel_media == {"speech": "audio"}
+    assert (asked.start.sample_media, asked.start.media_bytes) == (3, 2 * 1024 * 1024)
+    rate = {"workload__model": "constant", "workload__rate": 1.0, "workload__duration_s": 1}
+    asked = ready(tmp_path, target__profile="speech-to-sign", **rate)
+    asked.close()
+    assert asked.header.headline_metric == "playback_end_from_planned_end"
+
+
+def test_of_a_service_that_answers_with_text_no_media_is_kept(tmp_path: Path) -> None:
+    tone(tmp_path, 1.0)
+    asked = ready(tmp_path)
+    asked.close()
+    assert asked.start.sample_media == 0
+
+
+def test_an_objective_that_a_channel_cannot_have_is_refused_with_those_that_can(tmp_path: Path) -> None:
+    tone(tmp_path, 1.0)
+    slo = {"slo__final_from_source_end": {"p95_s": 1.0}, "slo__first_frame_from_media": {"p95_s": 1.0}}
+    with pytest.raises(plan.PlanError) as caught:
+        ready(tmp_path, target__profile="speech-to-speech", **slo)
+    assert caught.value.problems == [
+        "slo.final_from_source_end: channel speech has no such time; give channel = one of: text",
+        "slo.first_frame_from_media: channel speech has no such time, and no other channel has it",
+    ]
+    slo = {"slo__final_from_source_end": {"p95_s": 1.0, "channel": "text"}, "slo__first_sound_from_media.p95_s": 1.0}
+    ready(tmp_path, target__profile="speech-to-speech", **slo).close()

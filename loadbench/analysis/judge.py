@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from loadbench.analysis.health import Health
 from loadbench.analysis.population import Responses
+from loadbench.analysis.response import first_metric, medium_of
 from loadbench.analysis.stability import Draft, draft, erasure
 from loadbench.results.outcome import OUTCOMES, ending
 from loadbench.results.record import SessionRecord, Started
@@ -90,7 +91,7 @@ class Judge:
         self._all = Tally()
         self._health = Health(header.thresholds)
         self._tallies: dict[str | None, Tally] = {None: Tally()}  # measured; None: all stages together
-        self._responses: dict[str | None, Responses] = {None: Responses(self._channels)}
+        self._responses: dict[str | None, Responses] = {None: self._none_yet()}
         self._drafts: dict[str | None, dict[str, list[Draft]]] = {}
         self.windows: dict[str, Tally] = {}
 
@@ -126,7 +127,7 @@ class Judge:
 
     def responses(self, stage: str | None = None) -> Responses:
         """Response times of the measured sessions, of one stage or of all."""
-        return self._responses.get(stage) or Responses(self._channels)
+        return self._responses.get(stage) or self._none_yet()
 
     def tally(self, stage: str | None = None) -> Tally:
         """Where the measured sessions went, of one stage or of all."""
@@ -145,11 +146,12 @@ class Judge:
         """What a live view shows: the totals, the verdict, and the headline so far.
 
         `sessions` as `totals`; `state`, `reasons` and `tester` (its figures) of the verdict; `channel` and `metric` of
-        the headline; `first` and `headline`, its first-output and headline times, as {"p50": Quantile, "p95": Quantile}
-        over the started utterances; `premature`, a count; `slo`, a list of results.
+        the headline, and `first_metric` of its first output; `first` and `headline`, the times of the two, as {"p50":
+        Quantile, "p95": Quantile} over the started utterances; `premature`, a count; `slo`, a list of results.
         """
         channel, metric, verdict = self._header.headline_channel, self._header.headline_metric, self.verdict()
         measured, stats = self.responses(), ("p50", "p95")
+        first = first_metric(medium_of(self._header.channel_media, channel))
         return {
             "sessions": self.totals(),
             "state": verdict.state,
@@ -157,15 +159,19 @@ class Judge:
             "tester": verdict.figures,
             "channel": channel,
             "metric": metric,
-            "first": measured.of(channel, "first_output_from_media").started(stats),
+            "first_metric": first,
+            "first": measured.of(channel, first).started(stats),
             "headline": measured.of(channel, metric).started(stats),
             "premature": measured.premature.get(channel, 0),
             "slo": self.slo(),
         }
 
+    def _none_yet(self) -> Responses:
+        return Responses(self._channels, media=self._header.channel_media)
+
     def _measure(self, stage: str | None, event: Started | SessionRecord) -> None:
         self._tallies.setdefault(stage, Tally()).add(event)
-        responses = self._responses.setdefault(stage, Responses(self._channels))
+        responses = self._responses.setdefault(stage, self._none_yet())
         if isinstance(event, SessionRecord):
             responses.add(event)
 
@@ -174,6 +180,8 @@ class Judge:
         for utterance in record.utterances:
             if ending(utterance.outcome or record.outcome) == "finished":
                 for name, channel in utterance.channels.items():
+                    if channel.media is not None:
+                        continue
                     found = draft(utterance.clip, channel)
                     for stage in (None, record.stage):
                         self._drafts.setdefault(stage, {}).setdefault(name, []).append(found)

@@ -5,12 +5,12 @@ was cut as at least its age. Where the two tell different stories, the finished 
 """
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from loadbench.analysis.quantile import STATS, quantiles
-from loadbench.analysis.response import METRICS, Observation, observations, premature
+from loadbench.analysis.response import METRICS, Observation, applicable, medium_of, observations, premature
 from loadbench.results.outcome import ending
 from loadbench.results.record import SessionRecord, Utterance
 from loadbench.results.slo import Quantile
@@ -93,13 +93,17 @@ class Responses:
     """Every response time of the utterances that were added, by channel and metric.
 
     `channels` are those that the profile names: an utterance that said nothing on one of them counts there as well.
+    `media` holds the medium of those that are no texts.
     """
 
-    def __init__(self, channels: Iterable[str], metrics: Iterable[str] = METRICS) -> None:
+    def __init__(
+        self, channels: Iterable[str], metrics: Iterable[str] = METRICS, media: Mapping[str, str] | None = None
+    ) -> None:
         self.utterances = 0
-        self.metrics = tuple(metrics)
+        self._metrics = tuple(metrics)
+        self._media = media or {}
         self.premature = dict.fromkeys(channels, 0)
-        self._populations = {name: self._empty() for name in self.premature}
+        self._populations = {name: self._empty(name) for name in self.premature}
 
     def add(self, record: SessionRecord) -> None:
         """Count all utterances of a session; one that ended before its first utterance counts as one."""
@@ -116,8 +120,8 @@ class Responses:
         for name in self._populations.keys() | utterance.channels.keys():
             channel = utterance.channels.get(name)
             populations = self._of(name)
-            seen = observations(utterance, record, channel)
-            for metric in self.metrics:
+            seen = observations(utterance, record, channel, medium_of(self._media, name))
+            for metric in populations:
                 populations[metric].add(seen[metric], finished=finished)
             if channel is not None:
                 self.premature[name] += premature(utterance, channel)
@@ -127,6 +131,10 @@ class Responses:
         """All channels, sorted."""
         return sorted(self._populations)
 
+    def metrics(self, channel: str) -> list[str]:
+        """The metrics that there are for a channel."""
+        return list(self._populations.get(channel, {}))
+
     def of(self, channel: str, metric: str) -> Population:
         """The spans of one metric on one channel; empty where there are none."""
         return self._populations.get(channel, {}).get(metric) or Population()
@@ -134,8 +142,9 @@ class Responses:
     def _of(self, name: str) -> dict[str, Population]:
         if name not in self._populations:
             self.premature[name] = 0
-            self._populations[name] = self._empty()
+            self._populations[name] = self._empty(name)
         return self._populations[name]
 
-    def _empty(self) -> dict[str, Population]:
-        return {metric: Population() for metric in self.metrics}
+    def _empty(self, channel: str) -> dict[str, Population]:
+        kinds = applicable(medium_of(self._media, channel))
+        return {metric: Population() for metric in self._metrics if metric in kinds}

@@ -4,6 +4,8 @@ Every one counts from the plan (media zero and the media's own length), never fr
 cannot flatter the service.
 """
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Final, Literal, NamedTuple
 
 from loadbench.results.outcome import ending
@@ -26,7 +28,17 @@ METRICS: Final[dict[str, Metric]] = {
     "final_from_eos_msg": Metric("end mark", "last final"),
     "final_from_planned_end": Metric("planned end", "last final"),
     "done_from_source_end": Metric("source end", "done"),
+    "first_byte_from_media": Metric("media zero", "first byte"),
+    "first_frame_from_media": Metric("media zero", "first frame"),
+    "first_frame_from_onset": Metric("onset", "first frame"),
+    "first_sound_from_media": Metric("media zero", "first sound"),
+    "first_sound_from_onset": Metric("onset", "first sound"),
+    "playback_end_from_source_end": Metric("source end", "playback end"),
+    "playback_end_from_planned_end": Metric("planned end", "playback end"),
 }
+
+_MEDIA_STOPS: Final = frozenset({"first byte", "first frame", "first sound", "playback end"})
+_OF_MEDIUM: Final = {"audio": _MEDIA_STOPS - {"first frame"}, "video": _MEDIA_STOPS - {"first sound"}}
 
 Kind = Literal["exact", "at_least", "never", "left_out"]
 
@@ -42,25 +54,54 @@ class Observation(NamedTuple):
     span_ns: int | None = None
 
 
+@cache
+def applicable(medium: str | None) -> tuple[str, ...]:
+    """The metrics of a channel of texts (None), of audio or of video."""
+    if medium is None:
+        return tuple(name for name, metric in METRICS.items() if metric.stop not in _MEDIA_STOPS)
+    stops = _OF_MEDIUM[medium] | {"done"}
+    return tuple(name for name, metric in METRICS.items() if metric.stop in stops)
+
+
+def first_metric(medium: str | None) -> str:
+    """The metric of the first thing to be read, heard or seen on a channel."""
+    return {None: "first_output_from_media", "audio": "first_sound_from_media"}.get(medium, "first_frame_from_media")
+
+
+def medium_of(media: Mapping[str, str], channel: str) -> str | None:
+    """The medium of a channel, or of the one that it is a part of; None for texts."""
+    return media.get(channel) or media.get(channel.partition(":")[0])
+
+
 def responses(utterance: Utterance, record: SessionRecord, channel: Channel) -> dict[str, int | None]:
-    """Each metric's span in nanoseconds, signed: a negative one came early. None where an event is not known.
+    """The span of each metric that such a channel has, in nanoseconds, signed: a negative one came early.
+
+    None where an event is not known.
 
     The last final of an utterance that did not finish is not the end of its output: there those spans are None.
     `final_from_planned_end` is known for a session's first utterance only; later ones have no plan of their own.
     """
     starts, stops = _starts(utterance, record), _stops(utterance, record, channel)
-    return {name: _minus(stops[metric.stop], starts[metric.start]) for name, metric in METRICS.items()}
+    names = applicable(channel.media.medium if channel.media else None)
+    return {name: _minus(stops[METRICS[name].stop], starts[METRICS[name].start]) for name in names}
 
 
-def observations(utterance: Utterance, record: SessionRecord, channel: Channel | None) -> dict[str, Observation]:
-    """What this utterance counts as in each metric; `channel` is None where nothing came on it."""
+def observations(
+    utterance: Utterance, record: SessionRecord, channel: Channel | None, medium: str | None = None
+) -> dict[str, Observation]:
+    """What this utterance counts as in each metric of such a channel; `channel` is None where nothing came on it.
+
+    A container that nobody opened is left out of what only a decoder knows.
+    """
+    sealed = channel is not None and channel.media is not None and not channel.media.decoded
     starts, stops = _starts(utterance, record), _stops(utterance, record, channel or Channel())
     missing = _never_known(utterance)
     kind = ending(_outcome(utterance, record))
     found = {}
-    for name, metric in METRICS.items():
+    for name in applicable(medium):
+        metric = METRICS[name]
         start, stop = starts[metric.start], stops[metric.stop]
-        if metric.start in missing:
+        if metric.start in missing or (sealed and kind != "failed" and metric.stop in _MEDIA_STOPS - {"first byte"}):
             found[name] = Observation("left_out")
         elif kind == "failed":
             found[name] = Observation("never")
@@ -116,11 +157,16 @@ def _starts(utterance: Utterance, record: SessionRecord) -> dict[str, int | None
 
 def _stops(utterance: Utterance, record: SessionRecord, channel: Channel) -> dict[str, int | None]:
     finished = ending(_outcome(utterance, record)) == "finished"
+    media = channel.media
     return {
-        "first output": channel.first_ns,
+        "first output": channel.first_ns if media is None else None,
         "first final": channel.first_final_ns,
         "last final": channel.last_final_ns if finished else None,
         "done": utterance.done_ns if finished else None,
+        "first byte": media.first_byte_ns if media else None,
+        "first frame": media.first_frame_ns if media else None,
+        "first sound": media.first_sound_ns if media else None,
+        "playback end": media.playback_end_ns if media and finished else None,
     }
 
 

@@ -12,9 +12,10 @@ import msgspec
 
 from loadbench.analysis.judge import Judge, Quality
 from loadbench.analysis.levels import Levels
+from loadbench.analysis.playback import Playbacks
 from loadbench.analysis.population import Population, Responses
 from loadbench.analysis.quantile import STATS, Durations, quantiles
-from loadbench.analysis.response import METRICS, asking, connecting, readying
+from loadbench.analysis.response import METRICS, asking, connecting, first_metric, readying
 from loadbench.analysis.stability import erasure
 from loadbench.results.bundle import Bundle, BundleError
 from loadbench.results.outcome import ending
@@ -60,6 +61,7 @@ def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
         "survivor_warning": _survivors(totals, measured.of(header.headline_channel, header.headline_metric)),
         "response": _responses(measured, tuple(STATS)),
         "premature": measured.premature,
+        "media": facts.playbacks.summary(),
         "erasure": {channel: erasure(judge.drafts(channel)) for channel in measured.channels},
         "utterances": measured.utterances,
         "connection": {name: spans.summary() for name, spans in facts.connection.items()},
@@ -134,6 +136,7 @@ class _Facts:
         self.chunk_max_ms: float | None = None
         self.span_ns: tuple[int, int] | None = None
         self.stages_ns: dict[str, tuple[int, int]] = {}
+        self.playbacks = Playbacks(header.channel_media)
         self.planned: dict[str, Any] = _part(header.effective, "stages")
         self._header = header
 
@@ -151,6 +154,7 @@ class _Facts:
             self._blame(record)
         for utterance in record.utterances:
             self._answered(utterance, record)
+            self.playbacks.add(utterance)
 
     def add_to_stage(self, event: Started | SessionRecord) -> None:
         """A stage reaches from the first start of its measured sessions to the last end, whatever its plan was."""
@@ -204,8 +208,10 @@ class _Facts:
             self.finality[utterance.channels[header.headline_channel].finality] += 1
         self.streamed[utterance.clip] += utterance.media_zero_ns is not None
         if utterance.clip not in self.clips:
-            metrics = dict.fromkeys(("first_output_from_media", "final_from_source_end", header.headline_metric))
-            self.clips[utterance.clip] = Responses([header.headline_channel, *header.channel_stages], metrics)
+            firsts = map(first_metric, (None, "audio", "video"))
+            metrics = dict.fromkeys((*firsts, "final_from_source_end", header.headline_metric))
+            channels = [header.headline_channel, *header.channel_stages]
+            self.clips[utterance.clip] = Responses(channels, metrics, header.channel_media)
         self.clips[utterance.clip].add_utterance(utterance, record)
 
 
@@ -261,7 +267,7 @@ def _responses(responses: Responses, stats: Sequence[str]) -> dict[str, dict[str
     return {
         channel: {
             metric: _population(population, stats)
-            for metric in responses.metrics
+            for metric in responses.metrics(channel)
             if (population := responses.of(channel, metric)).applies or METRICS[metric].start not in ANNOTATED
         }
         for channel in responses.channels

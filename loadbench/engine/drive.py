@@ -18,9 +18,11 @@ from loadbench.engine.rig import Rig, Role
 from loadbench.engine.workload import phase_ms
 from loadbench.results.conceal import concealed
 from loadbench.results.masks import Masks, shorten
+from loadbench.results.media import HEAD_BYTES, MediaPiece, ending, opening, stem
 from loadbench.results.outcome import side
 from loadbench.results.record import Aside, ChunkTimes, Lateness, Message, SessionRecord, Started, Utterance
 from loadbench.session.machine import Conversation
+from loadbench.session.profile import MediaFormat
 from loadbench.session.wire import (
     Abort,
     Action,
@@ -38,6 +40,7 @@ from loadbench.session.wire import (
 from loadbench.transports.contract import AddressError, Buffer, Link
 
 MESSAGE_CHARACTERS: Final = 64 * 1024
+MEDIA_BYTES: Final = 32  # of a binary message that is media: enough to see what it is; a sample is kept elsewhere
 
 
 class Driver:
@@ -67,8 +70,11 @@ class Driver:
             compiled=rig.compiled,
             heard=rig.ledger.messages,
             progress=self._progress,
+            keep=self._keep if role.log_media else None,
         )
         self._masks = rig.masks
+        self._files: dict[tuple[int, str], str] = {}
+        self._kept_bytes = 0
         self._link: Link | None = None
         self._lost = False
         self._ended = False
@@ -131,9 +137,27 @@ class Driver:
         ascii_or_bytes = isinstance(data, bytes) or data.isascii()
         self._bytes_received += len(data) if ascii_or_bytes else len(cast(str, data).encode())
         if self.role.log_messages:
-            self._rig.emit(_message(self.role.id, data, arrival_ns, self._masks))
+            is_media = isinstance(data, bytes) and self._rig.profile.receive.binary is not None
+            limit = MEDIA_BYTES if is_media else MESSAGE_CHARACTERS
+            self._rig.emit(_message(self.role.id, data, arrival_ns, self._masks, limit))
         if not self._ended and self._talk.received(data, arrival_ns):
             self._follow()
+
+    def _keep(self, utterance: int, channel: str, form: MediaFormat, data: bytes, at_ns: int) -> None:
+        """Hand a piece of output media on, as long as the session has not had its share."""
+        self._kept_bytes += len(data)
+        if self._kept_bytes > self._rig.start.media_bytes:
+            return
+        file, head = self._files.get((utterance, channel), ""), b""
+        if not file:
+            kind = ending(form.format, data[:HEAD_BYTES])
+            file = self._files[utterance, channel] = f"{stem(self.role.id, utterance, channel)}.{kind}"
+            head = opening(form.format, form.rate_hz, form.channels)
+        self._rig.emit(
+            MediaPiece(
+                session=self.role.id, utterance=utterance, channel=channel, at_ns=at_ns, file=file, data=data, head=head
+            )
+        )
 
     def paused(self, at_ns: int) -> None:
         """See `Listener`."""
@@ -470,8 +494,8 @@ def _chunk_times(session: str, index: int, stream: Stream, log: ChunkLog) -> Chu
     return ChunkTimes(session=session, utterance=index, media_zero_ns=stream.zero_ns, due=due, sent=sent, unsent=unsent)
 
 
-def _message(session: str, data: str | bytes, at_ns: int, masks: Masks) -> Message:
-    cut, part = len(data) > MESSAGE_CHARACTERS, data[:MESSAGE_CHARACTERS]
+def _message(session: str, data: str | bytes, at_ns: int, masks: Masks, limit: int) -> Message:
+    cut, part = len(data) > limit, data[:limit]
     if isinstance(part, bytes):
         text = base64.b64encode(masks.mask_bytes(part)).decode("ascii")
         return Message(session=session, at_ns=at_ns, data=text, binary=True, cut=cut)

@@ -1,14 +1,15 @@
 """The messages between a door and an engine, and nothing else passes between them.
 
 In: `Start`, `Begin`, `Stop`. Out: `Ready`, one `Tick` a second, `Started`, `SessionRecord`, `ChunkTimes`, `Message`,
-`Aside`, `CanaryRecord`, `Finished`. On a socket each message is msgpack behind a four-byte big-endian length. Either
-side sees the other's death as the end of the stream.
+`Aside`, `MediaPiece`, `CanaryRecord`, `Finished`. On a socket each message is msgpack behind a four-byte big-endian
+length. Either side sees the other's death as the end of the stream.
 """
 
 from typing import Any, Literal
 
 import msgspec
 
+from loadbench.results.media import MediaPiece
 from loadbench.results.record import Aside, CanaryRecord, ChunkTimes, Message, SessionRecord, Started
 from loadbench.results.slo import Thresholds
 from loadbench.results.tick import Tick
@@ -74,7 +75,8 @@ class Start(msgspec.Struct, kw_only=True, tag="start", tag_field="type"):
     """All that an engine needs. Holds secrets in the clear: it goes over a pipe and is never written down.
 
     `hidden` is what must not be shown either: passwords and keys in address, headers, parameters, `env` (of a program).
-    `prelude_at` is where the requests of a prelude go instead of to the hosts that the profile names.
+    `prelude_at` is where the requests of a prelude go instead of to the hosts that the profile names. The output media
+    of the first `sample_media` sessions is handed on, `media_bytes` of each at most.
     """
 
     run_id: str
@@ -102,6 +104,8 @@ class Start(msgspec.Struct, kw_only=True, tag="start", tag_field="type"):
     budget_media_s: float | None = None
     sample_chunks: int = 1000
     sample_messages: int = 20
+    sample_media: int = 0
+    media_bytes: int = 16 * 1024 * 1024
     realtime: bool = False
     canary: Canary | None = None
 
@@ -138,4 +142,4 @@ class Finished(msgspec.Struct, kw_only=True, tag="finished", tag_field="type"):
 
 
 Inbound = Start | Begin | Stop
-Outbound = Ready | Started | SessionRecord | ChunkTimes | Message | Aside | CanaryRecord | Tick | Finished
+Outbound = Ready | Started | SessionRecord | ChunkTimes | Message | Aside | MediaPiece | CanaryRecord | Tick | Finished

@@ -52,6 +52,7 @@ class Role:
     parts: list[tuple[Reel, int]]
     log_chunks: bool
     log_messages: bool
+    log_media: bool = False
 
     @property
     def tasks(self) -> list[ClipTask]:

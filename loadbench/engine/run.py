@@ -173,6 +173,7 @@ class Engine:
             parts=parts,
             log_chunks=self._sampled(number, self._start.sample_chunks),
             log_messages=self._sampled(number, self._start.sample_messages),
+            log_media=number < self._start.sample_media,
         )
         answered = self._answered if slot.party is not None else None
         driver = Driver(self._rig, role, self._over, answered)

@@ -8,14 +8,13 @@ from typing import Final
 
 import numpy as np
 
-from loadbench.analysis.response import Observation, observations
+from loadbench.analysis.response import Observation, first_metric, medium_of, observations
 from loadbench.results.bundle import Bundle
 from loadbench.results.outcome import ending
 from loadbench.results.record import ChunkTimes, SessionRecord, Utterance
 from loadbench.results.run import RunHeader
 from loadbench.results.tick import LATENESS_EDGES_NS, Tick
 
-FIRST: Final = "first_output_from_media"
 MOST_TIMELINES: Final = 50
 MOST_SECONDS: Final = 300
 WORST: Final = 1 << 62  # more than any span: one that never answered is looked at first
@@ -52,6 +51,16 @@ class Second:
         below = np.cumsum([self.lateness[bucket] for bucket in buckets])
         bucket = buckets[int(np.searchsorted(below, below[-1] * 0.99))]
         return LATENESS_EDGES_NS[min(bucket, len(LATENESS_EDGES_NS) - 1)] / 1e6
+
+
+def headline_medium(header: RunHeader) -> str | None:
+    """The medium of the headline channel; None for texts."""
+    return medium_of(header.channel_media, header.headline_channel)
+
+
+def first(header: RunHeader) -> str:
+    """The metric of the first output on the headline channel."""
+    return first_metric(headline_medium(header))
 
 
 def points(bundle: Bundle) -> list[Point]:
@@ -111,13 +120,14 @@ def sent_s(times: ChunkTimes) -> Iterator[float]:
 
 def _point(header: RunHeader, record: SessionRecord, utterance: Utterance) -> Point:
     outcome = utterance.outcome or record.outcome
-    seen = observations(utterance, record, utterance.channels.get(header.headline_channel))
+    channel = utterance.channels.get(header.headline_channel)
+    seen = observations(utterance, record, channel, headline_medium(header))
     return Point(
         session=record.id,
         begun_ns=record.begun_ns,
         outcome=outcome,
         finished=ending(outcome) == "finished",
-        first=seen[FIRST],
+        first=seen[first(header)],
         final=seen[header.headline_metric],
     )
 

@@ -20,6 +20,7 @@ from loadbench.report.charts import Curve, Dot, Line, Mark
 from loadbench.report.visible import visible
 from loadbench.report.words import Words, words
 from loadbench.results.bundle import Bundle
+from loadbench.results.media import MediaOutput
 from loadbench.results.outcome import OUTCOMES
 from loadbench.results.record import Channel, ChunkTimes, SessionRecord, Utterance
 from loadbench.results.run import RunHeader
@@ -57,6 +58,7 @@ def render(
         figures=_figures(bundle, summary, spoken),
         channels=_channels(scores, rows),
         stages=sorted(summary["stages"].items(), key=lambda item: float(item[1]["from_s"])),
+        played=list(_media(summary["media"])),
         sessions=list(_sessions(bundle, spoken)),
         facts=_facts(bundle.header, summary["run"]["engine"]),
         plan=_lines(json.dumps(bundle.header.plan, indent=2, ensure_ascii=False, sort_keys=True)),
@@ -74,7 +76,7 @@ def _figures(bundle: Bundle, summary: dict[str, Any], w: Words) -> dict[str, Any
             [(kind, counts[kind], f"{w[kind]}: {counts[kind]}") for kind in ("finished", "failed", "cut", "in_flight")],
             title=w["sessions"],
         ),
-        "first": _distribution(points, "first", gather.FIRST, bundle.header, w),
+        "first": _distribution(points, "first", gather.first(bundle.header), bundle.header, w),
         "final": _distribution(points, "final", bundle.header.headline_metric, bundle.header, w),
         "over_time": _over_time(shown, zero, w, usable=summary["verdict"]["state"] != "INVALID"),
         "drawn": (len(shown), len(points)),
@@ -154,6 +156,20 @@ def _channels(scores: dict[str, Any], rows: Sequence[Row]) -> list[dict[str, Any
     return found
 
 
+def _media(found: dict[str, Any]) -> Iterator[list[str]]:
+    """A row for each channel of sound or pictures that had any."""
+    for name, part in sorted(found.items()):
+        if part["n"]:
+            gaps, rate = part["gaps"], part["fps"]
+            yield [
+                *(name, str(part["n"]), str(part["bytes"]), _seconds(part["media_s"])),
+                "-" if rate is None else f"{rate['p50']:.1f} ({rate['min']:.1f})",
+                *(str(gaps["n"]), f"{gaps['utterances']} / {part['opened']}"),
+                *(_seconds(gaps["longest_s"]), _seconds(gaps["starved_s"])),
+                *(str(part["silent"]), str(part["broken"])),
+            ]
+
+
 def _sessions(bundle: Bundle, w: Words) -> Iterator[dict[str, Any]]:
     records = gather.timelines(bundle)
     chunks = gather.chunk_times(bundle, {record.id for record in records})
@@ -178,7 +194,7 @@ def _utterance(
     seen = {} if channel is None else responses(utterance, record, channel)
     return {
         "clip": utterance.clip,
-        "first": _span(seen.get(gather.FIRST)),
+        "first": _span(seen.get(gather.first(header))),
         "final": _span(seen.get(header.headline_metric)),
         "timeline": _timeline(record, utterance, times, w),
         "said": {name: channel.text for name, channel in utterance.channels.items()},
@@ -206,7 +222,9 @@ def _timeline(record: SessionRecord, utterance: Utterance, times: ChunkTimes | N
 
 
 def _updates(channel: Channel, zero: int) -> Iterator[Mark]:
-    """Partials as ticks; a final, which settles text, as a dot that says it."""
+    """Partials as ticks; a final, which settles text, as a dot that says it. Of media, the beginnings of its gaps."""
+    if channel.media is not None:
+        yield from _played(channel.media, zero)
     shown, settled = "", 0
     for update in channel.updates:
         shown = shown[: update.keep] + update.add
@@ -216,6 +234,16 @@ def _updates(channel: Channel, zero: int) -> Iterator[Mark]:
         else:
             yield Mark(at_s, "tick partial")
         settled = update.settled
+
+
+def _played(media: MediaOutput, zero: int) -> Iterator[Mark]:
+    """What was first heard or seen, and each gap, as a tick; the end of the playback as a dot."""
+    for at_ns in (media.first_ns, *(at_ns for at_ns, _ in media.gaps)):
+        if at_ns is not None:
+            yield Mark((at_ns - zero) / 1e9, "tick partial")
+    if media.playback_end_ns is not None:
+        at_s = (media.playback_end_ns - zero) / 1e9
+        yield Mark(at_s, "dot final", f"{at_s:.3f} s")
 
 
 def _facts(header: RunHeader, engine: dict[str, Any] | None) -> dict[str, dict[str, str]]:

@@ -21,6 +21,7 @@ def render(summary: dict[str, Any], scores: dict[str, Any]) -> str:
         _verdict(summary),
         _sessions(summary),
         _response(summary),
+        _media(summary),
         _stages(summary),
         _objectives(summary),
         _accuracy(scores),
@@ -96,6 +97,28 @@ def _response(summary: dict[str, Any]) -> list[str]:
         if any("~" in cell for row in rows for cell in row[1:])
         else lines
     )
+
+
+def _media(summary: dict[str, Any]) -> list[str]:
+    """A line a channel of sound or pictures: how much, how fast, how smooth."""
+    lines = []
+    for name, part in summary["media"].items():
+        if not part["n"]:
+            continue
+        length = "length n/a" if part["media_s"] is None else f"{part['media_s']:.1f} s of media"
+        rate = (
+            ""
+            if part["fps"] is None
+            else f", {part['fps']['p50']:.1f} pictures/s (p50; least {part['fps']['min']:.1f})"
+        )
+        lines.append(f"media    {visible(name)}: {part['n']} utterances, {length}, {part['bytes']} bytes{rate}")
+        gaps = part["gaps"]
+        longest = "" if gaps["longest_s"] is None else f", the longest {gaps['longest_s']:.3f} s"
+        lines.append(
+            f"         gaps in {gaps['utterances']} of {part['opened']}: {gaps['n']}{longest}; nothing to hear or"
+            f" see in {part['silent']}; broken pieces {part['broken']}"
+        )
+    return lines
 
 
 def _stages(summary: dict[str, Any]) -> list[str]:
@@ -192,7 +215,9 @@ def _warnings(summary: dict[str, Any]) -> list[str]:
     found: list[str] = [survivors] if survivors else []
     found += [f"{text} ({count})" for text, count in summary["warnings"].items()]
     found += [
-        f"{count} premature on {name}: text before its sound" for name, count in summary["premature"].items() if count
+        f"{count} premature on {name}: output before its source"
+        for name, count in summary["premature"].items()
+        if count
     ]
     return [*found, *(text for text in summary["problems"] if text not in summary["damage"])]
 

@@ -7,6 +7,7 @@ a torn last line, say so, and call a bundle without `done.json` incomplete.
 
 import hashlib
 import os
+import re
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +18,7 @@ import msgspec
 
 from loadbench.results.conceal import concealed
 from loadbench.results.masks import Masks
+from loadbench.results.media import Transcript, stem
 from loadbench.results.odd import oddity
 from loadbench.results.record import Aside, CanaryRecord, ChunkTimes, ClipFacts, Message, SessionRecord, Started
 from loadbench.results.run import SCHEMA_VERSION, Done, RunHeader
@@ -24,6 +26,8 @@ from loadbench.results.tick import Tick
 
 STEMS: Final = ("sessions", "ticks", "chunks", "messages", "clips", "canary", "stderr")
 SEALED: Final = frozenset(("run.json", *(f"{stem}.jsonl" for stem in STEMS)))
+MEDIA: Final = "media"  # the folder of output media
+_MEDIA_FILE: Final = re.compile(rf"{MEDIA}/[\w-][\w.-]*")
 PIECE_BYTES: Final = 1 << 20
 MOST_LINES: Final = 10  # of each file, whose trouble is told one by one
 T = TypeVar("T")
@@ -93,6 +97,11 @@ class BundleWriter:
         with self._gate:
             self._buffers[f"{stem}.jsonl"].append(line)
 
+    def keep(self, file: str, data: bytes) -> None:
+        """Keep bytes for `media/FILE`, to be appended with the next flush, as they are."""
+        with self._gate:
+            self._buffers.setdefault(f"{MEDIA}/{file}", []).append(data)
+
     def flush(self, at_ns: int | None = None) -> None:
         """Write and seal all that was appended. Raises BundleError the first time that the disk takes no more."""
         with self._writing() as possible:
@@ -138,6 +147,9 @@ class BundleWriter:
                 raise self.error from None
 
     def _add(self, name: str, data: bytes, at_ns: int | None) -> Seal:
+        if name not in self._files:
+            (self.folder / MEDIA).mkdir(exist_ok=True)
+            self._files[name] = _Appended(self.folder / name)
         offset = self._files[name].add(data)
         self._heads[name] = _seal(self._heads.get(name, ""), data)
         return Seal(file=name, offset=offset, length=len(data), seal=self._heads[name], at_ns=at_ns)
@@ -231,6 +243,15 @@ class Bundle:
         """The clips that were used, by id."""
         return {facts.id: facts for facts in self._lines("clips", msgspec.json.Decoder(ClipFacts))}
 
+    def media(self, session: str, utterance: int, channel: str) -> Path | None:
+        """The file that holds the output media of an utterance on a channel; None where none was kept."""
+        return next(iter(sorted((self.folder / MEDIA).glob(f"{stem(session, utterance, channel)}.*"))), None)
+
+    def transcripts(self) -> dict[tuple[str, int, str], Transcript]:
+        """What was made of kept speech, by session, utterance and channel."""
+        found = self._lines("transcripts", msgspec.json.Decoder(Transcript))
+        return {(each.session, each.utterance, each.channel): each for each in found}
+
     def verify(self) -> list[str]:
         """Where the files do not agree with their seals; empty for a bundle that is as it was written.
 
@@ -278,7 +299,7 @@ class Bundle:
         ends = {f"{stem}.jsonl": 0 for stem in STEMS}
         ends |= {seal.file: seal.offset + seal.length for seal in self._lines("seals", msgspec.json.Decoder(Seal))}
         for name, end in ends.items():
-            size = _size(self.folder / name) if name in SEALED else 0
+            size = _size(self.folder / name) if _sealed(name) else 0
             if size > end:
                 yield name, f"{size - end} bytes after the last seal are not sealed"
 
@@ -410,10 +431,15 @@ def _seal(previous: str, data: bytes) -> str:
     return hashlib.sha256(previous.encode() + data).hexdigest()
 
 
+def _sealed(name: str) -> bool:
+    """Whether a file of this name is of those that are sealed; others are not looked at, wherever they may lie."""
+    return name in SEALED or _MEDIA_FILE.fullmatch(name) is not None
+
+
 def _seal_of(folder: Path, seal: Seal, previous: str) -> str:
     """What the seal of these bytes would be; "" where there are no such bytes."""
     path = folder / seal.file
-    if seal.file not in SEALED or seal.offset < 0 or not 0 <= seal.length <= _size(path) - seal.offset:
+    if not _sealed(seal.file) or seal.offset < 0 or not 0 <= seal.length <= _size(path) - seal.offset:
         return ""
     digest, left = hashlib.sha256(previous.encode()), seal.length
     with suppress(OSError), path.open("rb") as file:

@@ -8,6 +8,8 @@ from typing import Literal
 
 import msgspec
 
+from loadbench.results.media import MediaOutput
+
 Finality = Literal["explicit", "promote_on_done", "promote_on_quiet"]
 
 
@@ -41,7 +43,8 @@ class Channel(msgspec.Struct, kw_only=True):
     """One named output stream of one utterance.
 
     `first_ns` is the first non-empty text, `first_final_ns` and `last_final_ns` the first and last non-empty text
-    that became final. `updates` replay what was shown; their last state is the hypothesis.
+    that became final. `updates` replay what was shown; their last state is the hypothesis. A channel of sound or
+    pictures has `media` instead of texts, and `first_ns` is then when there was something to hear or to see.
     """
 
     finality: Finality = "explicit"
@@ -51,6 +54,7 @@ class Channel(msgspec.Struct, kw_only=True):
     segments: list[Segment] = []
     updates: list[Update] = []
     empty: int = 0
+    media: MediaOutput | None = None
 
     @property
     def text(self) -> str:

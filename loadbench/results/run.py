@@ -17,7 +17,10 @@ class Anchor(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class RunHeader(msgspec.Struct, kw_only=True):
-    """All that a reader needs to repeat a run and to judge it, secrets masked. Written before the first session."""
+    """All that a reader needs to repeat a run and to judge it, secrets masked. Written before the first session.
+
+    `channel_media` holds the medium, audio or video, of each channel that bears no text.
+    """
 
     schema_version: int = SCHEMA_VERSION
     run_id: str
@@ -28,6 +31,7 @@ class RunHeader(msgspec.Struct, kw_only=True):
     profile: dict[str, Any] = {}
     headline_channel: str
     channel_stages: dict[str, str] = {}
+    channel_media: dict[str, str] = {}
     headline_metric: str
     slo: list[Slo]
     thresholds: Thresholds = msgspec.field(default_factory=Thresholds)

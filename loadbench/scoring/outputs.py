@@ -11,6 +11,7 @@ from typing import Final, Literal
 import msgspec
 
 from loadbench.results.bundle import Bundle
+from loadbench.results.media import Transcript
 from loadbench.results.outcome import ending
 from loadbench.results.record import Channel, ClipFacts, SessionRecord, Started, Utterance
 from loadbench.scoring.wer import Unit, unit_of
@@ -26,6 +27,8 @@ REFERENCES: Final[dict[tuple[str, str], Kind]] = {
     ("translation", "sign2spoken"): "text",
     ("translation", "spoken2sign"): "gloss",
     ("translation", "speech2text"): "text",
+    ("media", "sign2spoken"): "text",
+    ("media", "speech2text"): "text",
 }
 
 
@@ -73,19 +76,21 @@ class Row(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 def rows(bundle: Bundle) -> Iterator[Row]:
     """The rows of a bundle, in the order in which sessions ended; sessions in flight come last and are not counted.
 
-    Channels whose clip has no such reference have no row. Streams.
+    Channels whose clip has no such reference have no row. What was said aloud has one where it was made text; where
+    that failed, it is not counted. Streams.
     """
     clips, stages = bundle.clips(), bundle.header.channel_stages
+    heard = bundle.transcripts()
     open_: dict[str, Started] = {}
     for event in bundle.sessions():
         if isinstance(event, Started):
             open_[event.id] = event
         else:
             start = open_.pop(event.id, None)
-            yield from _of_session(event, start.clips if start else [], clips, stages)
+            yield from _of_session(event, start.clips if start else [], clips, stages, heard)
     for start in open_.values():
         lost = _lost(start)
-        yield from _of_session(lost, start.clips, clips, stages)
+        yield from _of_session(lost, start.clips, clips, stages, heard)
 
 
 def encode(found: Iterable[Row]) -> Iterator[bytes]:
@@ -141,14 +146,24 @@ def doubled(found: Iterable[Row]) -> list[str]:
 
 
 def _of_session(
-    record: SessionRecord, planned: Sequence[str], clips: Mapping[str, ClipFacts], stages: Mapping[str, str]
+    record: SessionRecord,
+    planned: Sequence[str],
+    clips: Mapping[str, ClipFacts],
+    stages: Mapping[str, str],
+    heard: Mapping[tuple[str, int, str], Transcript],
 ) -> Iterator[Row]:
     for utterance in [*record.utterances, *_not_begun(record, planned)]:
         facts = clips.get(utterance.clip)
         for channel, stage in stages.items():
             kind = REFERENCES.get((stage, facts.direction)) if facts else None
-            if facts is not None and kind is not None and (references := _references(facts, kind)):
-                yield _row(record, utterance, facts, channel, stage, kind, references)
+            if facts is None or kind is None or not (references := _references(facts, kind)):
+                continue
+            row = _row(record, utterance, facts, channel, stage, kind, references)
+            if stage == "media":
+                spoken = heard.get((record.id, utterance.index, channel))
+                yield from [] if spoken is None else [_spoken(row, spoken)]
+            else:
+                yield row
 
 
 def _row(
@@ -184,6 +199,17 @@ def _row(
         complete=complete,
         counted=complete or _at_risk(utterance, record, outcome),
         outcome=outcome,
+    )
+
+
+def _spoken(row: Row, heard: Transcript) -> Row:
+    """The row of what was said aloud."""
+    text, known = heard.text or "", heard.text is not None
+    return msgspec.structs.replace(
+        row,
+        hypothesis=text if row.complete else "",
+        unfinished="" if row.complete else text,
+        counted=row.counted and known,
     )
 
 

@@ -283,8 +283,42 @@ def _ping(at: _At) -> Iterator[Problem]:
 
 
 def _channel(at: _At) -> Iterator[Problem]:
-    if at.part.get("stage") == "media":
-        yield Problem(at("stage"), "media output is not measured yet; allowed here: recognition, translation")
+    media, medium = at.part.get("stage") == "media", at.part.get("medium")
+    if media != (medium is not None):
+        yield Problem(at("medium"), "belongs to stage: media, which needs it; allowed here: audio, video")
+    if "audible_dbfs" in at.part and medium != "audio":
+        yield Problem(at("audible_dbfs"), "only a channel of audio is heard")
+
+
+def _media_format(at: _At) -> Iterator[Problem]:
+    form = at.part.get("format")
+    samples = form in ("s16le", "f32le", "mulaw", "alaw")
+    if samples and at.part.get("rate_hz") is None:
+        yield Problem(at(), f"{form} needs rate_hz")
+    for key, wanted in (("rate_hz", samples), ("channels", samples), ("fps", form == "jpeg")):
+        if key in at.part and not wanted and form is not None:
+            yield Problem(at(key), f"has no meaning for {form}")
+    if at.place[-1] == "media" and (at.part.get("base64") is None) == (at.part.get("hex") is None):
+        yield Problem(at(), "needs either base64 or hex, a selector of the coded media")
+    if "channel" in at.part:
+        yield from _media_channel(at.part, str(at.part["channel"]), at("channel"), at.tree)
+
+
+def _binary(at: _At) -> Iterator[Problem]:
+    yield from _media_format(at)
+    if _kind(at.tree) == "http":
+        yield Problem(at(), "an HTTP body has no binary messages; media comes in the messages that rules read")
+
+
+def _media_channel(part: Raw, channel: str, place: Place, tree: Raw) -> Iterator[Problem]:
+    """The channel of media must be declared as one, of a medium that the format can be."""
+    declared = _part(_part(tree, "channels"), channel.partition(":")[0])
+    if declared.get("stage") != "media":
+        yield Problem(place, f"{channel} is no declared channel of stage: media")
+        return
+    medium = {"container": declared.get("medium"), "jpeg": "video"}.get(str(part.get("format")), "audio")
+    if declared.get("medium") in ("audio", "video") and declared["medium"] != medium:
+        yield Problem(place, f"{part.get('format')} is {medium}, and channel {channel} is {declared['medium']}")
 
 
 def _send(at: _At) -> Iterator[Problem]:
@@ -477,17 +511,24 @@ def _prelude(at: _At) -> Iterator[Problem]:
 
 def _rule(at: _At) -> Iterator[Problem]:
     channels, channel = _channels(at.tree), at.part.get("channel")
-    if not {"text", "event", "outcome"} & at.part.keys():
-        yield Problem(at(), "says nothing about the messages that fit: give text, event or outcome")
+    if not {"text", "media", "event", "outcome"} & at.part.keys():
+        yield Problem(at(), "says nothing about the messages that fit: give text, media, event or outcome")
     if "where" in at.part and "each" not in at.part:
         yield Problem(at("where"), "chooses among the elements of a list: give each (or a filter in `items`)")
     if "detail" in at.part and "outcome" not in at.part:
         yield Problem(at("detail"), "belongs to an outcome")
     if (at.part.get("key") is not None) != (at.part.get("event") in ("pending", "settled")):
         yield Problem(at("key"), "event: pending and event: settled need it, and no other rule has it")
-    if "text" not in at.part:
+    if {"text", "media"} <= at.part.keys():
+        yield Problem(at("media"), "one rule gives text or media; for both give two rules and fire: all")
+    elif isinstance(at.part.get("media"), dict):
+        named = str(channel or next(iter(channels), ""))
+        yield from _media_channel(at.part["media"], named, at("channel" if channel else "media"), at.tree)
+    elif "text" in at.part and isinstance(channel, str) and _stage(at.tree, channel) == "media":
+        yield Problem(at("channel"), f"{channel} is a channel of media, which bears no text")
+    if "text" not in at.part and "media" not in at.part:
         if "channel" in at.part:
-            yield Problem(at("channel"), "belongs to a text rule; this rule has no text")
+            yield Problem(at("channel"), "belongs to a rule with text or media; this rule has neither")
     elif channel is None and len(channels) > 1:
         yield Problem(at(), f"must name its channel; declared: {_listed(channels)}")
     elif isinstance(channel, str):
@@ -620,6 +661,8 @@ _CHECKS: Final[dict[Any, Callable[[_At], Iterator[Problem]]]] = {
     schema.AlsoPart: _medium,
     schema.Pace: _pace,
     schema.Receive: _receive,
+    schema.BinaryOutput: _binary,
+    schema.MediaRule: _media_format,
     schema.Rule: _rule,
     schema.TextRule: _text,
     schema.NeverFinal: _never_final,
@@ -654,6 +697,10 @@ def _kind(tree: Raw) -> Any:
 
 def _channels(tree: Raw) -> list[str]:
     return list(map(str, _part(tree, "channels"))) if "channels" in tree else ["transcript"]
+
+
+def _stage(tree: Raw, channel: str) -> Any:
+    return _part(_part(tree, "channels"), channel.partition(":")[0]).get("stage")
 
 
 def _above(low: Any, high: Any) -> bool:

@@ -3,10 +3,11 @@
 Pure: no state, no clock. The sentences are for people, with the values that they ask for next.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from loadbench.results.media import Medium
 from loadbench.results.record import Channel, Utterance
 from loadbench.session.hearing import is_part
 from loadbench.session.script import Compiled
@@ -109,13 +110,16 @@ def _of_cut(cause: Cause, standing: Standing, reason: str) -> tuple[str, str]:
     return "lost", f"lost without close: the connection was {way} {standing.moment}{reason}"
 
 
-def of_output(channels: Mapping[str, Channel], headline: str, *, any_channel: bool) -> tuple[str, str]:
-    """Outcome and sentence of an utterance that is done.
+def of_output(channels: Mapping[str, Channel], headline: str, medium: Medium | None = None) -> tuple[str, str]:
+    """Outcome and sentence of an utterance that is done; `medium` is that of a headline channel of media.
 
     ok asks for a non-empty final on the headline channel, of which `headline:...` are parts; a final elsewhere does
-    not answer for it. Only where the headline is media, which bears no text, any channel's final will do.
+    not answer for it. Of media it asks for something to hear or to see, and of a container, which is opened later, for
+    something at all.
     """
-    ours = {name for name in channels if any_channel or is_part(name, headline)}
+    ours = {name for name in channels if is_part(name, headline)}
+    if medium is not None:
+        return _of_media([channels[name] for name in sorted(ours)], headline, medium)
     if any(channels[name].last_final_ns is not None for name in ours):
         return "ok", ""
     finals = sorted(name for name, channel in channels.items() if channel.last_final_ns is not None)
@@ -124,3 +128,14 @@ def of_output(channels: Mapping[str, Channel], headline: str, *, any_channel: bo
     if any(channel.first_ns is not None for channel in channels.values()):
         return "no_final", "done, but no text was ever final"
     return "no_output", "done, and the service had said nothing at all"
+
+
+def _of_media(ours: Sequence[Channel], headline: str, medium: Medium) -> tuple[str, str]:
+    found = [channel.media for channel in ours if channel.media is not None]
+    if any(media.first_ns is not None or not media.decoded for media in found):
+        return "ok", ""
+    size = sum(media.bytes for media in found)
+    if not size:
+        return "no_output", f"done, and no media came on channel {headline}"
+    missing = "no audible sample" if medium == "audio" else "no picture that can be decoded"
+    return "no_output", f"done, with {size} bytes on channel {headline} and {missing} among them"

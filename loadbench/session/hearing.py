@@ -12,16 +12,18 @@ from typing import Any, Final, Literal
 from loadbench.results.masks import shorten
 from loadbench.results.record import Channel, MediaClock
 from loadbench.session.decode import DecodeError, Framer, Timed, decode_message
-from loadbench.session.profile import ChannelPart
-from loadbench.session.script import Clock, Compiled, Fields, Meaning, Selector, chosen
+from loadbench.session.media import MediaBoard
+from loadbench.session.profile import ChannelPart, MediaFormat
+from loadbench.session.script import Clock, Compiled, CompiledMedia, Fields, Meaning, Selector, chosen
 from loadbench.session.select import SELECT_ERRORS
 from loadbench.session.text import Board, CompiledText, RuleError, seconds
 
 RAW_CHARACTERS: Final = 300
+Keep = Callable[[str, MediaFormat, bytes, int], None]
 
 # Each decoded message is counted once, under the first of these that it was.
 MESSAGE_KINDS: Final = (
-    "error", "final", "partial", "done", "ready", "ack", "event", "empty", "unchanged", "ignored", "unmatched",
+    "error", "final", "partial", "media", "done", "ready", "ack", "event", "empty", "unchanged", "ignored", "unmatched",
 )  # fmt: skip
 _RANK: Final = {kind: rank for rank, kind in enumerate(MESSAGE_KINDS)}
 _EVENTS: Final = {"ready": "ready", "ack": "ack", "done": "done", "ignore": "ignored"}
@@ -60,16 +62,27 @@ class Hearing:
 
     `owed` are the keys of what the service has begun and not settled yet; `clock` is what it said of its media clock.
 
-    `shared`, if any, is counted up in step with `counts`.
+    `shared`, if any, is counted up in step with `counts`; `keep` gets each piece of media: channel, form, payload,
+    arrival.
     """
 
-    def __init__(self, how: Compiled, message_bytes: int, fields: Fields, shared: dict[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        how: Compiled,
+        message_bytes: int,
+        fields: Fields,
+        shared: dict[str, int] | None = None,
+        keep: Keep | None = None,
+    ) -> None:
         self.counts = dict.fromkeys(MESSAGE_KINDS, 0)
         self._shared = dict(self.counts) if shared is None else shared
         self.acked = 0
         self.headline_final_ns: int | None = None
         self._how = how
         self._fields = fields
+        self._keep = keep
+        self._binary = how.profile.receive.binary
+        self._media: dict[str, MediaBoard] = {}
         self._most_bytes = message_bytes
         self._surely_fits = message_bytes // 4  # characters, of at most four bytes each
         self._boards: dict[str, Board] = {}
@@ -87,6 +100,11 @@ class Hearing:
 
     def listen(self, data: str | bytes, at_ns: int) -> Iterable[Heard]:
         """The messages in `data`, each read only when the one before has been taken."""
+        if self._binary is not None and isinstance(data, bytes) and len(data) <= self._most_bytes:
+            heard = Heard(at_ns, None)
+            self._take_piece(self._binary.channel, self._binary, data, heard)
+            self._count(heard.kind)
+            return (heard,)
         if self._framer is None and len(data) <= self._surely_fits:
             return self._decoded(data, at_ns)
         return self._read(lambda: self._cut(data, at_ns), at_ns, data)
@@ -100,18 +118,20 @@ class Hearing:
     def begin(self) -> None:
         """The next utterance: empty boards."""
         self._boards = {}
+        self._media = {}
         self._unsettled = {}
         self.owed, self._settled, self.clock = set(), set(), []
         self.headline_final_ns = None
 
     def channels(self) -> dict[str, Channel]:
         """What each channel used in this utterance shows, as it is recorded."""
-        return {name: board.channel() for name, board in self._boards.items()}
+        texts = {name: board.channel() for name, board in self._boards.items()}
+        return texts | {name: board.channel() for name, board in self._media.items()}
 
     @property
     def said(self) -> bool:
-        """Whether any channel ever showed a text in this utterance."""
-        return any(board.first_ns is not None for board in self._boards.values())
+        """Whether any channel ever showed a text, or gave media, in this utterance."""
+        return bool(self._media) or any(board.first_ns is not None for board in self._boards.values())
 
     def promote(self, before_ns: int | None = None) -> int | None:
         """Make texts final that have not changed since `before_ns` (None: all). When the oldest other one changed."""
@@ -159,6 +179,8 @@ class Hearing:
                     break
         except RuleError as error:
             return self._trouble(at_ns, "profile_error", f"a rule of the profile does not fit: {error}", raw)
+        except DecodeError as error:
+            return self._trouble(at_ns, "parse_error", str(error), raw)
         if how.clock is not None:
             self._read_clock(how.clock, item, at_ns)
         if how.ack is not None and how.ack(item):
@@ -185,8 +207,11 @@ class Hearing:
                 heard.was("empty")
             for item in items:
                 self._show(meaning, meaning.text, item, heard)
-        elif meaning.event is None and meaning.outcome is None:
+        elif meaning.event is None and meaning.outcome is None and meaning.media is None:
             heard.was("event")
+        if meaning.media is not None:
+            for item in items:
+                self._play(meaning, meaning.media, item, heard)
         if meaning.event is not None:
             heard.was(_EVENTS.get(meaning.event, "event"))
             heard.done = heard.done or meaning.event == "done"
@@ -230,8 +255,37 @@ class Hearing:
         if (row.processed_ms, row.final_ms) != (last.processed_ms, last.final_ms):
             self.clock.append(row)
 
+    def _name(self, meaning: Meaning, item: Any) -> str:
+        return meaning.channel if isinstance(meaning.channel, str) else meaning.channel(self._fields, item)
+
+    def _play(self, meaning: Meaning, media: CompiledMedia, item: Any, heard: Heard) -> None:
+        """Take the media of an item; one that bears none is empty."""
+        text = chosen(media.select, item)
+        if text is None or text == "":
+            heard.was("empty")
+            return
+        if not isinstance(text, str):
+            raise RuleError(f"media gave {shorten(json.dumps(text, default=str), 80)}, not a text")
+        try:
+            data = media.decode(text)
+        except ValueError as error:
+            raise DecodeError(f"media that cannot be decoded: {error}") from error
+        self._take_piece(self._name(meaning, item), media.form, data, heard)
+
+    def _take_piece(self, name: str, form: MediaFormat, data: bytes, heard: Heard) -> None:
+        board = self._media.get(name)
+        if board is None:
+            part = self._part(name)
+            board = self._media[name] = MediaBoard(part.medium or "audio", form, part.audible_dbfs)
+        if not board.take(data, heard.at_ns):
+            heard.was("empty")
+            return
+        heard.was("media")
+        if self._keep is not None:
+            self._keep(name, form, data, heard.at_ns)
+
     def _show(self, meaning: Meaning, rule: CompiledText, item: Any, heard: Heard) -> None:
-        name = meaning.channel if isinstance(meaning.channel, str) else meaning.channel(self._fields, item)
+        name = self._name(meaning, item)
         board = self._boards.get(name)
         if board is None:
             board = self._boards[name] = self._board(name)
@@ -245,9 +299,11 @@ class Hearing:
             self.headline_final_ns = heard.at_ns
 
     def _board(self, name: str) -> Board:
-        profile = self._how.profile
-        part = profile.channels.get(name) or profile.channels.get(name.partition(":")[0]) or ChannelPart()
-        return Board(name, part, profile.never_final.rule)
+        return Board(name, self._part(name), self._how.profile.never_final.rule)
+
+    def _part(self, name: str) -> ChannelPart:
+        channels = self._how.profile.channels
+        return channels.get(name) or channels.get(name.partition(":")[0]) or ChannelPart()
 
     def _complain(self, meaning: Meaning, heard: Heard) -> None:
         heard.was("error")

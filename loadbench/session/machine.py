@@ -45,7 +45,7 @@ from loadbench.session.books import Books
 from loadbench.session.ending import DONE, Standing, moment, of_loss, of_no_answer, of_output, seconds
 from loadbench.session.hearing import MESSAGE_KINDS, Heard, Hearing, shown
 from loadbench.session.prelude import Request, captured, refusal, shown_address
-from loadbench.session.profile import Profile
+from loadbench.session.profile import MediaFormat, Profile
 from loadbench.session.script import (
     Compiled,
     Deed,
@@ -106,6 +106,7 @@ class Conversation:
 
     `heard`, by `MESSAGE_KINDS`, is counted up as well as the session's own `messages`: what all sessions have heard.
     `progress` tells how much of the utterance at hand has been handed over; it is asked when a message counts that.
+    `keep` gets each piece of media that is output: the utterance's index, channel, form, payload and arrival.
     """
 
     def __init__(
@@ -120,6 +121,7 @@ class Conversation:
         compiled: Compiled | None = None,
         heard: dict[str, int] | None = None,
         progress: Callable[[], Progress] | None = None,
+        keep: Callable[[int, str, MediaFormat, bytes, int], None] | None = None,
     ) -> None:
         if not tasks:
             raise ValueError("a conversation carries at least one clip")
@@ -127,7 +129,8 @@ class Conversation:
         self._tasks = tuple(tasks)
         self._limits = limits
         self._fields = {"session.id": session, "count.chunks_sent": "0", **fields}
-        self._hearing = Hearing(self._how, limits.message_bytes, self._fields, heard)
+        self._keep_piece = keep
+        self._hearing = Hearing(self._how, limits.message_bytes, self._fields, heard, keep and self._kept)
         self._progress = progress
         self._question = 0
         self._before: tuple[Step, ...] = self._how.opening + self._how.begin
@@ -453,6 +456,10 @@ class Conversation:
             self._fields["count.media_ms"] = str(media_ns // 1_000_000)
             self._fields["count.bytes_sent"] = str(media_bytes)
 
+    def _kept(self, channel: str, form: MediaFormat, data: bytes, at_ns: int) -> None:
+        if self._keep_piece is not None:
+            self._keep_piece(self._utterance.index, channel, form, data, at_ns)
+
     # ---- messages
 
     def _heard(self, heard: Heard) -> None:
@@ -706,9 +713,8 @@ class Conversation:
         self._promote()
         utterance.channels, utterance.clock = self._hearing.channels(), self._hearing.clock
         profile = self._how.profile
-        part = profile.channels.get(profile.headline)
-        is_media = part is not None and part.stage == "media"
-        utterance.outcome, sentence = of_output(utterance.channels, profile.headline, any_channel=is_media)
+        medium = profile.media_channels.get(profile.headline)
+        utterance.outcome, sentence = of_output(utterance.channels, profile.headline, medium)
         self._books.cause = self._books.cause or sentence
         if self._is_last:
             outcomes = [each.outcome for each in self._books.utterances]

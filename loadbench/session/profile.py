@@ -258,6 +258,33 @@ class TextRule(Part):
     join: str | None = None
 
 
+class MediaFormat(Part):
+    """How output media is coded: samples (s16le, f32le, mulaw, alaw), JPEG images, or slices of a container.
+
+    Samples need `rate_hz`, and `channels` where there are several, interleaved. `fps` is the rate at which JPEG images
+    are meant to be shown; without it they are shown as they come. A container (webm, fragmented mp4, ogg, wav) is known
+    by its first bytes.
+    """
+
+    format: Literal["s16le", "f32le", "mulaw", "alaw", "jpeg", "container"]
+    rate_hz: int | None = Field(None, ge=4_000, le=192_000)
+    channels: int = Field(1, ge=1, le=8)
+    fps: float | None = Field(None, gt=0, le=1000)
+
+
+class BinaryOutput(MediaFormat):
+    """Binary messages are pieces of this media channel, and no rule sees them."""
+
+    channel: str
+
+
+class MediaRule(MediaFormat):
+    """The media that a message bears: `base64` or `hex` is a selector on the item, and gives the coded text."""
+
+    base64: Selector | None = None
+    hex: Selector | None = None
+
+
 class Rule(Condition):
     """What a message means. `each` applies it to every element of a list; `where` keeps those that fit.
 
@@ -271,6 +298,7 @@ class Rule(Condition):
     where: Selector | None = None
     channel: Template | None = None
     text: TextRule | None = None
+    media: MediaRule | None = None
     event: Literal["ready", "ack", "done", "pending", "settled", "speech_start", "speech_end", "ignore"] | None = None
     key: Selector | None = None
     outcome: Literal["rejected", "auth_expired", "pace_refused", "fatal", "recoverable", "warning"] | None = None
@@ -311,15 +339,21 @@ class Receive(Part):
     nested: Selector | None = None
     sentinels: list[str] = []
     fire: Literal["first", "all"] = "first"
+    binary: BinaryOutput | None = None
     rules: list[Rule] = Field(min_length=1)
     statuses: list[StatusRule] = []
     clock: MediaClock | None = None
 
 
 class ChannelPart(Part):
-    """A named output stream. `stage` says what it is; `unit` how its text is counted and joined in scoring."""
+    """A named output stream. `stage` says what it is; `unit` how its text is counted and joined in scoring.
+
+    A media channel has a `medium`; one of sound begins to be heard above `audible_dbfs` (decibels below full scale).
+    """
 
     stage: Literal["recognition", "translation", "media"] = "recognition"
+    medium: Literal["audio", "video"] | None = None
+    audible_dbfs: float = Field(-50.0, ge=-120, lt=0)
     unit: Literal["auto", "word", "char", "gloss"] = "auto"
     join: str | None = None
 
@@ -431,6 +465,11 @@ class Profile(Part):
     keepalive: KeepAlive | None = None
     pace: Pace = Pace()
     simulate: Simulated = Simulated()
+
+    @property
+    def media_channels(self) -> dict[str, Literal["audio", "video"]]:
+        """The medium of each media channel, by name."""
+        return {name: part.medium for name, part in self.channels.items() if part.medium is not None}
 
     @property
     def headline(self) -> str:

@@ -15,6 +15,8 @@ from loadbench.session.profile import (
     DoneRule,
     EndStep,
     MediaClock,
+    MediaFormat,
+    MediaRule,
     OpenStep,
     Profile,
     Quiet,
@@ -146,6 +148,15 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
+class CompiledMedia:
+    """Where the media of an item stands, and how it is coded. `decode` raises ValueError for what is not."""
+
+    form: MediaFormat
+    select: Selector
+    decode: Callable[[str], bytes]
+
+
+@dataclass(frozen=True, slots=True)
 class Meaning:
     """A rule for messages. `whole`: the message is the item. `channel` is the channel's name, or finds it."""
 
@@ -155,6 +166,7 @@ class Meaning:
     whole: bool
     channel: str | Callable[[Fields, Any], str]
     text: CompiledText | None
+    media: CompiledMedia | None
     event: Literal["ready", "ack", "done", "pending", "settled", "speech_start", "speech_end", "ignore"] | None
     key: Selector | None
     outcome: str | None
@@ -346,11 +358,23 @@ def _meaning(rule: Rule, profile: Profile) -> Meaning:
         whole=rule.each is None and rule.where is None,
         channel=_channel(rule.channel or next(iter(profile.channels))),
         text=None if rule.text is None else compile_rule(rule.text),
+        media=None if rule.media is None else _media(rule.media),
         event=rule.event,
         key=None if rule.key is None else compile_selector(rule.key),
         outcome="target_error" if rule.outcome == "fatal" else rule.outcome,
         detail=None if rule.detail is None else compile_selector(rule.detail),
     )
+
+
+def _media(rule: MediaRule) -> CompiledMedia:
+    if rule.base64 is not None:
+        return CompiledMedia(rule, compile_selector(rule.base64), _from_base64)
+    return CompiledMedia(rule, compile_selector(rule.hex or "@"), bytes.fromhex)
+
+
+def _from_base64(text: str) -> bytes:
+    """Also of a data URL, `data:image/jpeg;base64,...`."""
+    return base64.b64decode(text.partition(",")[2] if text.startswith("data:") else text, validate=True)
 
 
 def _channel(template: str) -> str | Callable[[Fields, Any], str]:

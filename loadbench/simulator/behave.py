@@ -39,6 +39,7 @@ class Course:
     """What happens to one session. Spans in nanoseconds; None: it does not happen."""
 
     first_ns: int
+    media_ns: int
     finals_ns: tuple[int, ...]
     service_ns: int
     drop_ns: int | None
@@ -54,6 +55,7 @@ class Fate:
         self._options = options
         self._first = delay(options.first_s)
         self._final = delay(options.final_s)
+        self._media = delay(options.media_first_s)
         self._dropped = share(options.drop_rate)
         self._refused = share(options.reject_rate)
         self._mute = share(options.never_final_rate)
@@ -64,10 +66,12 @@ class Fate:
         options = self._options
         random = Random(f"{options.seed}:{number}")
         first, final = ns(self._first(random)), ns(self._final(random))
+        media = ns(self._media(random))
         finals = tuple(map(ns, options.finals_s)) or (final,)
         late = number - options.reject_first
         return Course(
             first_ns=first,
+            media_ns=media,
             finals_ns=finals,
             service_ns=finals[-1] if options.service_s is None else ns(options.service_s),
             drop_ns=None if options.drop_s is None or not self._dropped(number) else ns(options.drop_s),

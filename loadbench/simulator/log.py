@@ -9,13 +9,21 @@ from typing import IO, Literal
 import msgspec
 
 
+class Spoken(msgspec.Struct, kw_only=True):
+    """Output media on one channel: when each piece was handed to the socket, and which was the first with sound."""
+
+    sent_ns: list[int] = []
+    bytes: int = 0
+    sound: int | None = None
+
+
 class Entry(msgspec.Struct, kw_only=True):
     """One utterance of one session, as the service saw it; None is what did not happen.
 
     `session` is the client's own name for it (header x-loadbench-session) or "peer-N". `chunks_ns` and `chunk_bytes`
     are arrivals of media, as payload after any base64; `also_ns` and `also_bytes` are those of a second medium.
     `first_sent_ns` and `final_sent_ns` are the first and the last non-empty text and final, as they were handed to the
-    socket. `waited_ns`: for a slot. `text`: what was said as final, by channel.
+    socket. `waited_ns`: for a slot. `text`: what was said as final, by channel. `media`: output media, by channel.
     """
 
     session: str
@@ -37,6 +45,7 @@ class Entry(msgspec.Struct, kw_only=True):
     close_code: int | None = None
     outcome: Literal["ok", "rejected", "dropped", "no_final", "abandoned"] = "abandoned"
     text: dict[str, str] = {}
+    media: dict[str, Spoken] = {}
     violations: list[str] = []
     waited_ns: int = 0
 

@@ -41,6 +41,9 @@ class Options:
     final_s            delay of the final after the end mark's arrival
     partial_every_s    further partials at this distance, one word more each; 0: only the first
     finals_s           cut the text into so many segments, with finals so long after the end mark, instead of `final_s`
+    media_first_s      delay of the first piece of output media after the first chunk's arrival; then in real time
+    media_silence_s    so much silence in front of output sound
+    media_gaps_s       AT,LENGTH,...: after AT seconds of output media all that follows comes LENGTH later
     done_s             the done message, or the close, so long after the last final
     capacity           so many sessions are served at once, from their first chunk to their final; None: all
     overflow           what the others do: "wait" in line, unheard until they have a slot, or "reject"
@@ -88,6 +91,9 @@ class Options:
     final_s: str | float = 0.5
     partial_every_s: float = 0.5
     finals_s: tuple[float, ...] = ()
+    media_first_s: str | float = 0.3
+    media_silence_s: float = 0.2
+    media_gaps_s: tuple[float, ...] = ()
     done_s: float = 0.0
     capacity: int | None = None
     overflow: Literal["wait", "reject"] = "wait"
@@ -192,13 +198,16 @@ def _numbers(options: Options) -> list[str]:
 
 def _spans(options: Options) -> Iterator[str]:
     frozen = options.freeze_s
-    for name, spans in (("freeze_s", frozen or ()), ("finals_s", options.finals_s)):
+    gaps = options.media_gaps_s
+    for name, spans in (("freeze_s", frozen or ()), ("finals_s", options.finals_s), ("media_gaps_s", gaps)):
         if not all(at is None or math.isfinite(at) for at in spans):
             yield f"{name} must be numbers of seconds"
     if frozen is not None and (len(frozen) != 2 or frozen[0] is None or frozen[0] < 0):
         yield "freeze_s is two numbers of seconds, from and to; only the second may be left out"
     elif frozen is not None and frozen[1] is not None and frozen[1] < frozen[0]:
         yield f"freeze_s ends before it begins: {frozen[0]} to {frozen[1]}"
+    if len(gaps) % 2 or any(at is None or at < 0 for at in gaps) or list(gaps[::2]) != sorted(gaps[::2]):
+        yield "media_gaps_s are pairs of seconds from 0, where and how long, and the places must not fall"
     finals = options.finals_s
     if any(at is None or at < 0 for at in finals) or list(finals) != sorted(finals):
         yield "finals_s are numbers of seconds from 0, and must not fall"
@@ -206,7 +215,7 @@ def _spans(options: Options) -> Iterator[str]:
 
 def _words(options: Options) -> list[str]:
     problems = []
-    for name in ("first_s", "final_s"):
+    for name in ("first_s", "final_s", "media_first_s"):
         try:
             delay(getattr(options, name), name)
         except OptionsError as error:

@@ -94,7 +94,7 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
 
 async def _serve(profile: str) -> None:
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _heard_of_parent)
-    options = Options(profile=profile, first_s=0.0, final_s=0.0)
+    options = Options(profile=profile, first_s=0.0, final_s=0.0, media_first_s=0.0, media_silence_s=0.0)
     try:
         await serve.serve(options, ready=lambda url: print(f"{LISTENS}{url}", flush=True))
     except ValueError as error:

@@ -272,8 +272,11 @@ class _WebSocketWire:
         self.ended: Literal["service"] | None = None
         self.over = asyncio.Event()
 
-    async def say(self, text: str) -> None:
-        await self._socket.send_str(text)
+    async def say(self, message: str | bytes) -> None:
+        if isinstance(message, bytes):
+            await self._socket.send_bytes(message)
+        else:
+            await self._socket.send_str(message)
 
     async def close(self, code: int | None) -> None:
         usual = next((code for code in self._house.profile.close.expect if code not in NO_CODE), None)
@@ -317,8 +320,8 @@ class _HttpWire:
             await self._response.prepare(self._request)
         return self._response
 
-    async def say(self, text: str) -> None:
-        response, data = await self.begun(), text.encode()
+    async def say(self, message: str | bytes) -> None:
+        response, data = await self.begun(), message if isinstance(message, bytes) else message.encode()
         size = self._house.options.cut_bytes or len(data)
         for at in range(0, len(data), size):
             await response.write(data[at : at + size])

@@ -10,7 +10,7 @@ from loadbench.session.profile import Profile
 from loadbench.simulator.answers import Answers
 from loadbench.simulator.behave import SECOND, Course, Fate, Gate, Line, Slips, ns
 from loadbench.simulator.hear import Ear, Frame, Grammar
-from loadbench.simulator.log import Entry, Log
+from loadbench.simulator.log import Entry, Log, Spoken
 from loadbench.simulator.mouth import Mouth
 from loadbench.simulator.options import Options
 from loadbench.simulator.speak import Speaker
@@ -24,8 +24,8 @@ TRY_AGAIN_LATER = 1013  # the close code of a service that is full, where a prof
 class Wire(Protocol):
     """A connection, as a session needs it."""
 
-    async def say(self, text: str) -> None:
-        """Send one message."""
+    async def say(self, message: str | bytes) -> None:
+        """Send one message, of text or of bytes."""
 
     async def close(self, code: int | None) -> None:
         """End politely; None: with the usual code."""
@@ -184,6 +184,17 @@ class Sitting:
         for raw in raws:
             await self._wire.say(raw)
 
+    async def say_media(self, channel: str, data: bytes, *, sounds: bool) -> None:
+        """Send a piece of output media; `sounds`: there is something to hear in it."""
+        message = self.house.speaker.media[channel].message(data)
+        raw = message if isinstance(message, bytes) else self._raw(message)
+        spoken = self.entry.media.setdefault(channel, Spoken())
+        if sounds and spoken.sound is None:
+            spoken.sound = len(spoken.sent_ns)
+        spoken.sent_ns.append(self.house.clock())
+        spoken.bytes += len(data)
+        await self._wire.say(raw)
+
     def finals_over(self, now_ns: int) -> None:
         """The last final has been said: done follows, as soon as the last end mark is in."""
         self._finals_over = True
@@ -302,7 +313,9 @@ class Sitting:
 
         async def deed(_: int) -> None:
             own = self.house.speaker.ack(ms)
-            if own is None:  # any message is an acknowledgement: the partial again, or an empty one
+            if own is None and not self.house.speaker.channels:
+                messages = []
+            elif own is None:  # any message is an acknowledgement: the partial again, or an empty one
                 messages = self._latest[-1:] or self.voice.partial(self.house.speaker.channels[0], "")
             else:
                 messages = [own]

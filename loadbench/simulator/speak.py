@@ -6,6 +6,7 @@ take it for a partial or a final. A profile that cannot be spoken so is refused 
 say with `simulate` what cannot be derived.
 """
 
+import base64
 import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +16,7 @@ from typing import Any, Literal
 from loadbench.results.record import Channel
 from loadbench.session.decode import Framer, decode_message
 from loadbench.session.hearing import Hearing
-from loadbench.session.profile import Condition, Profile, Rule, TextRule, WaitPart
+from loadbench.session.profile import Condition, MediaFormat, MediaRule, Profile, Rule, TextRule, WaitPart
 from loadbench.session.script import Compiled, compile_profile
 from loadbench.session.select import compile_condition
 from loadbench.simulator import invert
@@ -83,6 +84,14 @@ class Way:
     marked: bool
 
 
+@dataclass(frozen=True, slots=True)
+class MediaWay:
+    """How media is spoken on a channel: its form, and what message a piece of it becomes; bytes go out as they are."""
+
+    form: MediaFormat
+    message: Callable[[bytes], Any]
+
+
 class Speaker:
     """All that the service may say; made and checked once for a profile. Raises SpeakerError.
 
@@ -102,6 +111,7 @@ class Speaker:
                 problems += error.problems
         self._branches, self.debts = Branches(profile), Debts(profile)
         self.reception = self._received(problems)
+        self.media = dict(self._mediated(problems))
         self.waits = {
             at: self._tried(problems, _named(profile, at), step.wait)
             for at, step in enumerate((*profile.open, *profile.begin))
@@ -112,8 +122,8 @@ class Speaker:
         self.greeting = None if ready is None or self.waits else _filled(ready, SAMPLE_FIELDS)
         if problems:
             raise SpeakerError(problems)
-        if not self._said:
-            raise SpeakerError([f"profile {profile.name} has no channel that a rule gives text to"])
+        if not self._said and not self.media:
+            raise SpeakerError([f"profile {profile.name} has no channel that a rule gives text or media to"])
 
     @property
     def channels(self) -> list[str]:
@@ -166,6 +176,31 @@ class Speaker:
     def wire(self, message: Any, *, sse: bool = False) -> str:
         """A message as it goes out: text of a WebSocket message, or of a response body."""
         return _encoded(self.profile, message, sse=sse)
+
+    def _mediated(self, problems: list[str]) -> Iterator[tuple[str, MediaWay]]:
+        """A way to speak on each media channel, one that the profile hears."""
+        receive = self.profile.receive
+        for name in self.profile.media_channels:
+            ways = [
+                _by_media_rule(rule, rule.media)
+                for rule in receive.rules
+                if rule.media and _spoken_on(rule, self.profile) == name
+            ]
+            if receive.binary is not None and receive.binary.channel == name:
+                ways.insert(0, MediaWay(receive.binary, lambda data: data))
+            if not ways:
+                continue
+            if ways[0].form.format == "container":
+                problems.append(f"channel {name}: the simulator makes no containers")
+            elif self._heard_as_media(ways[0]):
+                yield name, ways[0]
+            else:
+                problems.append(f"channel {name}: media that its rule should bear is not heard as such")
+
+    def _heard_as_media(self, way: MediaWay) -> bool:
+        hearing, message = Hearing(self._how, 1 << 26, SAMPLE_FIELDS), way.message(b"\0\0\0\0")
+        raw = message if isinstance(message, bytes) else self.wire(message)
+        return [heard.kind for heard in hearing.listen(raw, 0)] == ["media"]
 
     def _ends(self, message: Any) -> str | None:
         """The outcome with which a message ends a session."""
@@ -267,13 +302,30 @@ def _found(how: Compiled, channel: str) -> Way | None:
     return min(found, key=lambda way: (way.timeless, way.length), default=None)
 
 
+def _spoken_on(rule: Rule, profile: Profile) -> str:
+    """The declared channel of a rule."""
+    return (rule.channel or next(iter(profile.channels))).partition(":{")[0]
+
+
+def _by_media_rule(rule: Rule, media: MediaRule) -> MediaWay:
+    """The least message on which the rule fires, with the coded media in its place."""
+
+    def message(data: bytes) -> Any:
+        item = invert.fitting(Condition(match=rule.where)) if rule.where else None
+        coded = data.hex() if media.base64 is None else base64.b64encode(data).decode("ascii")
+        if rule.each is None:
+            return invert.put(invert.fitting(rule), media.base64 or media.hex or "@", coded)
+        return _put_item(invert.fitting(rule), rule.each, invert.put(item, media.base64 or media.hex or "@", coded))
+
+    return MediaWay(media, message)
+
+
 def _ways(profile: Profile, channel: str, kind: Kind, given: Any) -> Iterator[tuple[str, Say]]:
     if given is not None:
         yield f"simulate.{kind}", _template(given)
         return
     for at, rule in enumerate(profile.receive.rules):
-        named = (rule.channel or next(iter(profile.channels))).partition(":{")[0]
-        if rule.text is None or named != channel:
+        if rule.text is None or _spoken_on(rule, profile) != channel:
             continue
         if rule.text.final is (kind == "partial") and rule.text.model in FLAGGED:
             continue

@@ -79,8 +79,9 @@ class _Pipes:
         self.ended: Literal["service"] | None = None
         self.status = 0
 
-    async def say(self, text: str) -> None:
-        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+    async def say(self, message: str | bytes) -> None:
+        data = message.encode() if isinstance(message, str) else message
+        sys.stdout.buffer.write(data if data.endswith(b"\n") else data + b"\n")
         sys.stdout.flush()
 
     async def close(self, code: int | None) -> None:

@@ -2,6 +2,7 @@
 
 from loadbench.simulator.behave import Course, ns, pieces, prefixes
 from loadbench.simulator.mouth import Deed
+from loadbench.simulator.playing import Playing
 from loadbench.simulator.sitting import Sitting
 
 
@@ -15,7 +16,8 @@ class Timetable:
         self._spoilt: dict[tuple[str | None, str], str] = {}
         self._early = self._options.premature_s is not None
         self._count = self._empties = 0
-        self._final = False
+        self._final = self._said = False
+        self._plays = [Playing(sitting, name, course, self._settle) for name in sitting.house.speaker.media]
 
     def ready(self, now_ns: int) -> None:
         """The opening is over: what comes before its sound is due."""
@@ -23,7 +25,9 @@ class Timetable:
             self._sitting.mouth.at(now_ns + ns(self._options.premature_s), self._premature)
 
     def begin(self, now_ns: int) -> None:
-        """Partials begin, `first_s` from now."""
+        """Partials begin, `first_s` from now, and output media `media_first_s` from now."""
+        for play in self._plays:
+            play.begin(now_ns)
         if self._early:
             return
         first_ns = 0 if self._sitting.cached else self._course.first_ns
@@ -38,12 +42,15 @@ class Timetable:
     def end(self, now_ns: int) -> None:
         """Finals come from now on, at their times."""
         sitting, course = self._sitting, self._course
+        for play in self._plays:
+            play.end(now_ns)
         if self._options.service_s is not None or self._early or not course.final:
             sitting.leave_at(now_ns + course.service_ns)
         if not course.final:
             sitting.entry.outcome = "no_final"
         elif self._early:
-            sitting.finals_over(now_ns)
+            self._said = True
+            self._settle(now_ns)
         else:
             delays_ns = (0,) * len(course.finals_ns) if sitting.cached else course.finals_ns
             for at, delay_ns in enumerate(delays_ns):
@@ -51,6 +58,11 @@ class Timetable:
 
     def gone(self) -> None:
         """There is nothing to stop: the mouth is silent by now."""
+
+    def _settle(self, now_ns: int) -> None:
+        """What is to be said has been said when the last final is out and the last piece of media."""
+        if self._said and all(play.over for play in self._plays):
+            self._sitting.finals_over(now_ns)
 
     def _piece(self, at: int, count: int) -> Deed:
         async def deed(now_ns: int) -> None:
@@ -62,7 +74,8 @@ class Timetable:
             if at == count - 1:
                 if self._options.service_s is None:
                     self._sitting.leave()
-                self._sitting.finals_over(now_ns)
+                self._said = True
+                self._settle(now_ns)
 
         return deed
 

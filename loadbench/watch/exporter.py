@@ -31,7 +31,20 @@ PORTS_TRIED: Final = 100
 EXEMPLAR_CHARACTERS: Final = 100  # OpenMetrics allows 128 with the label's name, and refuses the scrape above
 STATES: Final = ("VALID", "DEGRADED", "INVALID")
 MESSAGE_KINDS: Final = (
-    *("partial", "final", "empty", "unchanged", "ready", "ack", "event", "ignored", "unmatched", "error", "done"),
+    *(
+        "partial",
+        "final",
+        "media",
+        "empty",
+        "unchanged",
+        "ready",
+        "ack",
+        "event",
+        "ignored",
+        "unmatched",
+        "error",
+        "done",
+    ),
 )
 LEVELS: Final = {  # metric: reading of a tick, and what it is
     "target_cpu_share": ("target_cpu_share", "Processor time of the process under test; 1 is one core."),
@@ -97,6 +110,7 @@ class Exporter:
 
     `metrics` and `channels` are all names that `observe` will be called with, `kinds` those of the media.
     `session_limit_s` is how long an answer can take; buckets go to twice that, for what also had to wait to begin.
+    `applies` tells for a metric and a channel whether there can be such a time.
     `wall` dates exemplars (seconds since 1970).
     """
 
@@ -108,12 +122,15 @@ class Exporter:
         channels: Sequence[str],
         kinds: Sequence[str],
         session_limit_s: float,
+        applies: Callable[[str, str], bool] = lambda _metric, _channel: True,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._header = header
         self._wall = wall
         edges = response_edges(session_limit_s, (slo.limit for slo in header.slo if slo.metric in metrics))
-        self._responses = {(metric, channel): Spread(edges) for metric in metrics for channel in channels}
+        self._responses = {
+            (metric, channel): Spread(edges) for metric in metrics for channel in channels if applies(metric, channel)
+        }
         self._connects = Spread((*CONNECT_S, *_above(CONNECT_S[-1], _connect_limit_s(header))))
         coarse = LATENESS_EDGES_NS[::LATENESS_STEP]
         self._lateness = Spread([edge / 1e9 for edge in (*coarse, LATENESS_EDGES_NS[-1])])

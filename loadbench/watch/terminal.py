@@ -91,7 +91,7 @@ class View:
         rows.add_row("time", f"{self._elapsed(tick)}   {self._left(tick, figures)}")
         rows.add_row("users", f"{tick.users_target} asked for, {tick.active} active   {tick.stage}, {tick.window}")
         rows.add_row("sessions", _sessions(figures))
-        rows.add_row("first", f"{_spread(figures, 'first')}   first_output_from_media")
+        rows.add_row("first", f"{_spread(figures, 'first')}   {figures['first_metric']}")
         rows.add_row("final", f"{_spread(figures, 'headline')}   {self._header.headline_metric}")
         for result in figures["slo"]:
             rows.add_row("SLO", _objective(result))

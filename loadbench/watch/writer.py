@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from loadbench.results.bundle import BundleError, BundleWriter
+from loadbench.results.media import MediaPiece
 from loadbench.results.record import Aside, CanaryRecord, ChunkTimes, ClipFacts, Message, SessionRecord, Started
 from loadbench.results.run import Done
 from loadbench.results.tick import Tick
@@ -41,6 +42,10 @@ class Writer:
 
     def take(self, event: object) -> None:
         """Keep an event that has a file; others (ready, finished) are told elsewhere."""
+        if isinstance(event, MediaPiece):
+            if self.error is None:
+                self._bundle.keep(event.file, event.head + event.data)
+            return
         stem = STEMS.get(type(event))  # type: ignore[arg-type]
         if stem is not None and self.error is None:
             self._bundle.append(stem, event)  # type: ignore[arg-type]

@@ -1,16 +1,22 @@
 """Response times from one utterance: names, signs, and what is unknown."""
 
+from typing import Any
+
 import pytest
 
 from loadbench.analysis.response import (
     METRICS,
     Observation,
+    applicable,
     connecting,
+    first_metric,
+    medium_of,
     observations,
     premature,
     readying,
     responses,
 )
+from loadbench.results.media import MediaOutput
 from loadbench.results.record import Channel, Connection
 from tests.analysis.records import at, channel, record, utterance
 
@@ -38,7 +44,75 @@ def seconds(found: dict[str, int | None]) -> dict[str, float | None]:
 
 def test_the_worked_example_gives_every_response_time_to_the_nanosecond() -> None:
     assert seconds(responses(SENTENCE, record("s", "ok", SENTENCE), TEXT)) == EXPECTED
-    assert EXPECTED.keys() == METRICS.keys()
+    assert EXPECTED.keys() == set(applicable(None))
+
+
+# Speech of the same sentence: bytes from 1.000, sound from 1.200, played until 5.500.
+SPOKEN = Channel(
+    first_ns=at(1.2),
+    media=MediaOutput(
+        medium="audio", format="s16le", first_byte_ns=at(1.0), first_sound_ns=at(1.2), playback_end_ns=at(5.5)
+    ),
+)
+
+
+def test_speech_has_times_of_its_own_and_none_of_texts() -> None:
+    spoken = utterance(media_s=4.0, channels={"speech": SPOKEN}, onset=0.5, done=4.4, outcome="ok")
+    assert seconds(responses(spoken, record("s", "ok", spoken), SPOKEN)) == {
+        "done_from_source_end": 0.4,
+        "first_byte_from_media": 1.0,
+        "first_sound_from_media": 1.2,
+        "first_sound_from_onset": 0.7,
+        "playback_end_from_source_end": 1.5,
+        "playback_end_from_planned_end": 2.0,
+    }
+
+
+def test_every_metric_is_one_of_texts_of_sound_or_of_pictures() -> None:
+    kinds: tuple[str | None, ...] = (None, "audio", "video")
+    assert {name for kind in kinds for name in applicable(kind)} == METRICS.keys()
+    assert {first_metric(kind) for kind in kinds} == {
+        "first_output_from_media",
+        "first_sound_from_media",
+        "first_frame_from_media",
+    }
+
+
+@pytest.mark.parametrize(
+    ("outcome", "media", "expected"),
+    [
+        ("ok", {"first_frame_ns": at(0.7), "playback_end_ns": at(4.5)}, ("exact", "exact")),
+        ("ok", {}, ("never", "never")),  # it finished, and there was nothing to see
+        ("ok", {"decoded": False}, ("left_out", "left_out")),  # nobody opened the container
+        ("interrupted", {"decoded": False}, ("left_out", "left_out")),
+        ("interrupted", {}, ("at_least", "at_least")),
+        ("lost", {"first_frame_ns": at(0.7)}, ("never", "never")),
+    ],
+)
+def test_pictures_count_as_texts_do_and_what_nobody_opened_is_left_out(
+    outcome: str, media: dict[str, Any], expected: tuple[str, str]
+) -> None:
+    channel = Channel(media=MediaOutput(medium="video", format="container", first_byte_ns=at(0.5), **media))
+    signed = utterance(media_s=4.0, channels={"sign": channel}, outcome=outcome)
+    found = observations(signed, record("s", outcome, signed, ended=6.0), channel, "video")
+    assert (found["first_frame_from_media"].kind, found["playback_end_from_source_end"].kind) == expected
+    assert found.keys() == set(applicable("video"))
+
+
+def test_a_media_channel_on_which_nothing_came_never_answered() -> None:
+    silent = utterance(media_s=4.0, outcome="ok")
+    found = observations(silent, record("s", "ok", silent), None, "audio")
+    assert {found[name].kind for name in ("first_byte_from_media", "playback_end_from_source_end")} == {"never"}
+
+
+def test_the_parts_of_a_channel_have_its_medium() -> None:
+    assert medium_of({"speech": "audio"}, "speech:es") == "audio"
+    assert medium_of({"speech": "audio"}, "text") is None
+
+
+def test_sound_before_the_onset_is_premature() -> None:
+    spoken = utterance(media_s=4.0, channels={"speech": SPOKEN}, onset=1.3, outcome="ok")
+    assert premature(spoken, SPOKEN)
 
 
 def test_nothing_known_gives_none_and_never_0() -> None:

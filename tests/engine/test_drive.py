@@ -11,6 +11,7 @@ import pytest
 from loadbench.engine.pipe import ClipEntry
 from loadbench.engine.prepare import wire_plans
 from loadbench.media.plan import ChunkPlan
+from loadbench.results.media import MediaPiece
 from loadbench.results.record import Message, SessionRecord
 from loadbench.results.tick import Tick
 from loadbench.session import load
@@ -331,3 +332,61 @@ async def test_even_a_conversation_that_cannot_say_how_it_ended_is_in_the_books_
     cause = served.peers[0].cause
     assert cause is not None
     assert cause.kind == "aborted"
+
+
+SIGNED: bytes = b"\xff\xd8\xff\xe0 no whole picture"
+AVATAR = """
+name: avatar
+transport: {kind: websocket}
+channels: {sign: {stage: media, medium: video}, said: {stage: media, medium: audio}}
+media: {kind: audio, chunk_ms: 200}
+end: [{send_text: eos}, {done: {on: [close], closes: target}}]
+receive:
+  binary: {channel: sign, format: jpeg, fps: 25}
+  rules:
+    - {has: speech, channel: said, media: {base64: speech, format: s16le, rate_hz: 8000}}
+"""
+
+
+async def test_the_output_media_of_the_first_sessions_is_handed_on_up_to_their_share(tmp_path: Path) -> None:
+    async def script(peer: memory.Peer) -> None:
+        async for message in peer:
+            if message == "eos":
+                for _ in range(2):
+                    peer.send(SIGNED)
+                    peer.send(json.dumps({"speech": base64.b64encode(b"\1\2").decode()}))
+                peer.close(1000)
+
+    profile = load.load_text(AVATAR, "avatar.yaml")
+    work = workload(model="closed", users=1, sessions=3)
+    share = {"sample_media": 2, "media_bytes": 2 * len(SIGNED) + 2, "sample_messages": 1}
+    heard, _ = await play(tmp_path, script, work, profile=profile, **share)
+    kept = heard.of(MediaPiece)
+    files = [(piece.session, piece.file, piece.data, bool(piece.head)) for piece in kept]
+    assert files == [
+        (session, *rest)
+        for session in ("w-s0", "w-s1")
+        for rest in (
+            (f"{session}.sign.mjpeg", SIGNED, False),
+            (f"{session}.said.wav", b"\1\2", True),  # the head of a WAV file once
+            (f"{session}.sign.mjpeg", SIGNED, False),
+        )
+    ]
+    media = [record.utterances[0].channels["sign"].media for record in heard.records.values()]
+    assert [each and each.bytes for each in media] == [2 * len(SIGNED)] * 3, "measured whether kept or not"
+    raw = [message for message in heard.of(Message) if message.binary]
+    assert [(base64.b64decode(message.data), message.cut) for message in raw] == [(SIGNED, False)] * 2
+
+
+async def test_of_binary_media_only_the_beginning_is_among_the_raw_messages(tmp_path: Path) -> None:
+    async def script(peer: memory.Peer) -> None:
+        async for message in peer:
+            if message == "eos":
+                peer.send(bytes(100))
+                peer.close(1000)
+
+    profile = load.load_text(AVATAR, "avatar.yaml")
+    heard, _ = await play(tmp_path, script, ONE, profile=profile)
+    (message,) = heard.of(Message)
+    assert (base64.b64decode(message.data), message.cut) == (bytes(32), True)
+    assert heard.of(MediaPiece) == []

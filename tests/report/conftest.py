@@ -9,6 +9,7 @@ import pytest
 
 from loadbench.results.bundle import BundleWriter
 from loadbench.results.masks import Masks
+from loadbench.results.media import MediaOutput
 from loadbench.results.outcome import side
 from loadbench.results.record import (
     Channel,
@@ -89,6 +90,25 @@ def session(
         "messages": {"partial": 1, "final": 1},
     }  # fmt: skip
     return SessionRecord(**(known | changes))
+
+
+def spoken(number: int, **known: Any) -> SessionRecord:
+    """A session whose service spoke: the first sound 0.9 s after media zero, and played 0.4 s beyond its end."""
+    record = session(number)
+    (part,) = record.utterances
+    zero, end = part.media_zero_ns or 0, part.source_end_ns or 0
+    facts: dict[str, Any] = {"medium": "audio", "format": "s16le", "bytes": 96_000, "pieces": 50, "media_s": 2.0}
+    facts |= {"first_byte_ns": zero + 700 * MS, "first_sound_ns": zero + 900 * MS, "playback_end_ns": end + 400 * MS}
+    media = MediaOutput(**(facts | known))
+    part.channels["speech"] = Channel(first_ns=media.first_ns, media=media)
+    return record
+
+
+SPEAKING: dict[str, Any] = {
+    "headline_channel": "speech", "headline_metric": "playback_end_from_source_end",
+    "channel_stages": {"transcript": "recognition", "speech": "media"}, "channel_media": {"speech": "audio"},
+    "slo": [Slo(metric="first_sound_from_media", stat="p95", limit=0.8, channel="speech")],
+}  # fmt: skip
 
 
 def started(record: SessionRecord) -> Started:

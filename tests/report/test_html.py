@@ -19,7 +19,7 @@ from loadbench.report.words import LANGUAGES, words
 from loadbench.results.outcome import OUTCOMES
 from loadbench.results.record import CanaryRecord, Channel, Update
 from loadbench.results.slo import Slo, State
-from tests.report.conftest import MS, S, Write, clip, header, session
+from tests.report.conftest import MS, SPEAKING, ZERO, S, Write, clip, header, session, spoken
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u202eevil\u202c\u0000\u2066 {{ 7*7 }} ]]>"
@@ -223,6 +223,7 @@ def test_no_word_is_left_over() -> None:
         "event.",
         "canary.",
         "readings.",
+        "media.",
     )
     kinds = {"finished", "failed", "cut", "in_flight", "effective", "versions", "machine", "engine", "corpus", "seed"}
     used = {key for key in words("en") if f"w.{key}" in source or f'w["{key}"]' in source}
@@ -265,3 +266,18 @@ def test_readings_are_told_in_both_languages_and_what_is_absent_is_said(
     assert f"<dt>{name}</dt><dd>71.0 °C (soc)</dd>" in page
     assert "312 MB" in page
     assert absent in page
+
+
+@pytest.mark.parametrize(("lang", "words_of_it"), [("en", "Output media"), ("zh", "输出媒体")])
+def test_output_media_has_a_table_and_a_lane_and_a_run_without_it_has_none(
+    write: Write, lang: str, words_of_it: str
+) -> None:
+    folder = write([spoken(number, gaps=[(ZERO, S)]) for number in range(3)], run=header(**SPEAKING))
+    derive(folder, lang)
+    page = (folder / "report.html").read_text()
+    Page(page)
+    assert f"<h3>{words_of_it}</h3>" in page
+    assert "<bdi>speech</bdi>" in page
+    assert "first_sound_from_media" in page
+    derive(write([session(1)], name="texts"), lang)
+    assert f"<h3>{words_of_it}</h3>" not in (folder.parent / "texts" / "report.html").read_text()

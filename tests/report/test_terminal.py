@@ -6,7 +6,7 @@ import pytest
 
 from loadbench.report.derive import derive
 from loadbench.report.terminal import render
-from tests.report.conftest import Write, header, session
+from tests.report.conftest import MS, SPEAKING, ZERO, Write, header, session, spoken
 
 
 def text_of(write: Write, records: list, **how: object) -> str:  # type: ignore[type-arg]
@@ -129,3 +129,19 @@ def test_without_a_process_to_watch_there_is_no_line_of_it_and_without_readings_
     assert "machine  hottest not shown by this system" in watched
     assert "target   memory" not in watched
     assert "machine  hottest" not in text_of(write, [session(0)], name="unwatched")
+
+
+def test_spoken_output_has_rows_of_its_own_and_its_gaps(write: Write) -> None:
+    records = [spoken(number, gaps=[(ZERO, 300 * MS)] if number < 2 else []) for number in range(60)]
+    text = text_of(write, records, run=header(**SPEAKING))
+    assert row(text, "first_sound_from_media")[1:5] == ["60", "100.0", "%", "0.900"]
+    assert row(text, "playback_end_from_source_end")[4] == "0.400"
+    assert "headline playback_end_from_source_end: source end to playback end" in text
+    assert "media    speech: 60 utterances, 120.0 s of media, 5760000 bytes" in text
+    assert "gaps in 2 of 60: 2, the longest 0.300 s; nothing to hear or see in 0; broken pieces 0" in text
+    assert "NOT MET  first_sound_from_media.p95_s  0.9  (limit 0.8)" in text
+    assert "first_frame_from_media" not in text
+
+
+def test_a_run_without_output_media_says_nothing_of_it(write: Write) -> None:
+    assert "media    " not in text_of(write, [session(1)])

@@ -30,6 +30,11 @@ def text(rule: str) -> str:
     return receive(f"{{has: a, text: {{{rule}}}}}")
 
 
+def spoken(part: str) -> str:
+    channels = "channels: {speech: {stage: media, medium: audio}}\n"
+    return channels + receive(f"{{has: a, channel: speech, {part}}}")
+
+
 def media(part: str) -> str:
     return f"media: {{{part}}}"
 
@@ -127,13 +132,32 @@ def test_a_profile_that_makes_sense_is_taken(extra: str) -> None:
         (receive("{has: a, channel: 'transcript:{a[}', text: {model: unkeyed, text: t}}"),
          "receive.rules[0].channel: 'a['"),
         ("channels: {a: {}, b: {}}", "receive.rules[0]: must name its channel; declared: a, b"),
-        ("channels: {a: {stage: media}}", "channels.a.stage: media output is not measured yet"),
+        ("channels: {transcript: {}, a: {stage: media}}\nreceive: {rules: [{has: a, event: done}]}",
+         "channels.a.medium: belongs to stage: media, which needs it"),
+        ("channels: {transcript: {medium: audio}}", "channels.transcript.medium: belongs to stage: media"),
+        ("channels: {transcript: {audible_dbfs: -40}}", "channels.transcript.audible_dbfs: only a channel of audio"),
+        (spoken("media: {base64: d, format: s16le}"), "receive.rules[0].media: s16le needs rate_hz"),
+        (spoken("media: {format: s16le, rate_hz: 8000}"), "receive.rules[0].media: needs either base64 or hex"),
+        (spoken("media: {base64: d, hex: d, format: alaw, rate_hz: 8000}"),
+         "receive.rules[0].media: needs either base64 or hex"),
+        (spoken("media: {base64: 'a[', format: alaw, rate_hz: 8000}"), "receive.rules[0].media.base64: 'a[' is no"),
+        (spoken("media: {base64: d, format: jpeg, fps: 25}"), "receive.rules[0].channel: jpeg is video, and channel"),
+        (spoken("media: {base64: d, format: container, fps: 2}"),
+         "receive.rules[0].media.fps: has no meaning for container"),
+        (spoken("text: {model: unkeyed, text: t}"), "receive.rules[0].channel: speech is a channel of media"),
+        (spoken("text: {model: unkeyed, text: t}, media: {base64: d, format: container}"),
+         "receive.rules[0].media: one rule gives text or media"),
+        (receive("{has: a, media: {base64: d, format: container}}"),
+         "receive.rules[0].media: transcript is no declared channel of stage: media"),
+        (receive("{has: a, event: done}", ", binary: {channel: x, format: container}"),
+         "receive.binary.channel: x is no declared channel of stage: media"),
         ("primary: x", "primary: no such channel; declared: transcript"),
         # rules
         (receive("{has: a}"), "receive.rules[0]: says nothing about the messages that fit"),
         (receive("{has: a, where: b, event: done}"), "receive.rules[0].where: chooses among the elements of a list"),
         (receive("{has: a, event: done, detail: b}"), "receive.rules[0].detail: belongs to an outcome"),
-        (receive("{has: a, event: done, channel: transcript}"), "receive.rules[0].channel: belongs to a text rule"),
+        (receive("{has: a, event: done, channel: transcript}"),
+         "receive.rules[0].channel: belongs to a rule with text or media"),
         # text models
         (text("model: unkeyed"), "receive.rules[0].text: model unkeyed needs text"),
         (text("model: unkeyed, text: t, key: k"),

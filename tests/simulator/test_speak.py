@@ -168,9 +168,10 @@ def test_every_text_model_is_spoken_so_that_the_profile_reads_the_text(
 @pytest.mark.parametrize("name", sorted(shipped()))
 def test_every_shipped_profile_is_spoken_on_every_channel(name: str) -> None:
     made = load_profile(name)
-    assert Speaker(made).channels == list(made.channels)
+    speaker = Speaker(made)
+    assert sorted([*speaker.channels, *speaker.media]) == sorted(made.channels)
     for channel in made.channels:
-        assert heard(made, channel)[0] == "the train leaves at nine"
+        assert channel in speaker.media or heard(made, channel)[0] == "the train leaves at nine"
 
 
 @pytest.mark.parametrize(
@@ -270,3 +271,28 @@ def test_a_profile_that_cannot_be_spoken_is_refused_with_its_rule(rules: list[di
 def test_a_wait_that_cannot_be_fulfilled_is_named() -> None:
     with pytest.raises(SpeakerError, match=r"open\[0\]\.wait"):
         Speaker(profile([FLAG], open=[{"wait": {"match": "a == 'x' && a == 'y'"}}]))
+
+
+MEDIA = {"stage": "media", "medium": "audio"}
+
+
+@pytest.mark.parametrize("coding", ["base64", "hex"])
+def test_a_channel_of_sound_is_spoken_by_its_rule_also_where_there_is_no_text(coding: str) -> None:
+    form = {"format": "s16le", "rate_hz": 8000}
+    for rule in (
+        {"match": "type == 'audio'", "media": {coding: "data.chunk", **form}},
+        {"has": "parts", "each": "parts[*]", "where": "kind == 'pcm'", "media": {coding: "body", **form}},
+    ):
+        made = profile([rule], channels={"speech": MEDIA})
+        speaker, hearing = Speaker(made), Hearing(compile_profile(made), 1 << 20, FIELDS)
+        (way,) = speaker.media.values()
+        for at in range(2):
+            assert [one.kind for one in hearing.listen(speaker.wire(way.message(b"\1\2\3")), at)] == ["media"]
+        media = hearing.channels()["speech"].media
+        assert (speaker.channels, media and media.bytes) == ([], 6)
+
+
+def test_a_container_cannot_be_spoken_and_that_is_said() -> None:
+    rule = {"match": "type == 'audio'", "media": {"base64": "x", "format": "container"}}
+    with pytest.raises(SpeakerError, match="channel speech: the simulator makes no containers"):
+        Speaker(profile([rule], channels={"speech": MEDIA}))

@@ -56,6 +56,7 @@ def figures(**changes: Any) -> dict[str, Any]:
         "state": "VALID",
         "reasons": [],
         "tester": {"lateness_p99_ms": 0.41, "loop_gap_max_ms": None},
+        "first_metric": "first_output_from_media",
         "first": {"p50": quantile(0.3), "p95": quantile(None, "never")},
         "headline": {"p50": quantile(None), "p95": quantile(2.0, "at_least")},
         "slo": [SloResult(name="completed.min_share", met=False, limit=0.99, value=0.8, why="[1 failed]")],

@@ -8,6 +8,7 @@ import pytest
 
 from loadbench.results.bundle import Bundle, BundleError, BundleWriter
 from loadbench.results.masks import Masks
+from loadbench.results.media import MediaPiece
 from loadbench.results.record import ChunkTimes, ClipFacts, Message, SessionRecord, Started
 from loadbench.results.run import Anchor, Done, RunHeader
 from loadbench.results.tick import Tick
@@ -93,3 +94,25 @@ def test_a_disk_that_takes_no_more_is_told_by_error_and_by_close_and_leaves_earl
     left = Bundle(tmp_path / "b")
     assert list(left.sessions()) == [STARTED]
     assert not left.complete
+
+
+def test_pieces_of_media_are_appended_to_their_file_as_they_are_and_a_secret_in_them_is_not_hidden(
+    tmp_path: Path,
+) -> None:
+    subject = Writer(BundleWriter(tmp_path / "b", HEADER, Masks(["hunter2"])), clock=lambda: 77)
+    known = {"session": "s", "utterance": 0, "channel": "speech", "at_ns": 5, "file": "s.speech.wav"}
+    subject.take(MediaPiece(data=b"hunter2", head=b"RIFF", **known))
+    subject.flush()
+    assert (tmp_path / "b" / "media" / "s.speech.wav").read_bytes() == b"RIFFhunter2"
+    subject.take(MediaPiece(data=b"\0\1", **known))
+    subject.close(Done(ended_ns=9, reason="finished"))
+    bundle = Bundle(tmp_path / "b")
+    assert bundle.verify() == []
+    assert bundle.media("s", 0, "speech") == tmp_path / "b" / "media" / "s.speech.wav"
+    assert bundle.media("s", 1, "speech") is None
+    assert (tmp_path / "b" / "media" / "s.speech.wav").read_bytes() == b"RIFFhunter2\0\1"
+
+
+def test_a_bundle_without_media_has_no_folder_for_it(tmp_path: Path) -> None:
+    writer(tmp_path / "b").close(Done(ended_ns=9, reason="finished"))
+    assert not (tmp_path / "b" / "media").exists()
