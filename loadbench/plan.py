@@ -94,6 +94,7 @@ class Target(Section):
     )
     identify: bool = Field(True, description="send x-loadbench-session, so that the service's log can be joined")
     tls: TlsSection = TlsSection()
+    proxy: str = Field("", description="the HTTP proxy to go through; never taken from the environment")
 
 
 class CorpusSection(Section):
@@ -396,6 +397,8 @@ def read(path: Path | None, overrides: Mapping[str, Any]) -> Plan:
     target = data.get("target")
     if isinstance(target, dict) and isinstance(target.get("url"), str):
         problems += _address_problems(target["url"], str(target.get("profile")))
+    if isinstance(target, dict) and isinstance(target.get("proxy"), str):
+        problems += _proxy_problems(target["proxy"])
     if problems or plan is None:
         raise PlanError(problems + _absent_files(data))
     return plan
@@ -478,10 +481,22 @@ def hidden(plan: Plan) -> set[str]:
     url = urlsplit(plan.target.url)
     found = {url.password or "", unquote(url.password or "")}
     found |= {value for name, value in parse_qsl(url.query) if SECRET_NAME.search(name)}
+    found |= _user_information(plan.target.proxy)
     for name, value in [*plan.target.headers.items(), *plan.target.params.items()]:
         if SECRET_NAME.search(name):
             found |= {value, *value.split()}
     return {text for text in found if text and not re.fullmatch(r"(?i)bearer|basic|token|\{[\w.]+\}", text)}
+
+
+def _user_information(url: str) -> set[str]:
+    """All of it: who a proxy's users are is nobody's business either. Also as it goes over the wire, in base64."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return set()  # a problem of the plan, told elsewhere
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    pair = f"{user}:{password}" if user or password else ""
+    return {parts.username or "", parts.password or "", user, password, pair}
 
 
 def _start_of(path: str) -> str:
@@ -497,8 +512,12 @@ def _output(command: str) -> str:
 
 def _root(data: dict[str, Any], folder: Path) -> None:
     """Paths in a plan file are relative to the file; those on the command line to where it is typed."""
-    for section, key in (("corpus", "path"), ("target", "profile"), ("media", "cache")):
-        part = data.get(section)
+    target = data.get("target")
+    tls = target.get("tls") if isinstance(target, dict) else None
+    files = [
+        (data.get(section), key) for section, key in (("corpus", "path"), ("target", "profile"), ("media", "cache"))
+    ]
+    for part, key in [*files, *((tls, key) for key in ("ca_file", "cert_file", "key_file"))]:
         if not isinstance(part, dict):
             continue
         value = part.get(key)
@@ -630,6 +649,13 @@ def _absent_files(data: Mapping[str, Any]) -> list[str]:
     path = part.get("path") if isinstance(part, dict) else None
     absent = isinstance(path, str) and not os.path.exists(path)  # noqa: PTH110 - it never raises, however long a name
     return [f"corpus.path: {path}: no such file or folder"] if absent else []
+
+
+def _proxy_problems(text: str) -> list[str]:
+    """Its user information is a secret, so that the address is not shown."""
+    if not text or re.match(r"http://(\S*@)?(\[[0-9A-Fa-f:.]+\]|[^\s/:@?#]+)(:\d{1,5})?/?$", text):
+        return []
+    return ["target.proxy must be http://HOST:PORT, with USER:PASSWORD@ before the host where it asks who you are"]
 
 
 def _address_problems(text: str, profile: str) -> list[str]:

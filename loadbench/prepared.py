@@ -125,7 +125,7 @@ def dry_run(prepared: Prepared) -> dict[str, Any]:
 def _prepared(
     plan: Plan, profile: Profile, clips: list[Clip], values: dict[str, str], folders: dict[str, Path], wires: Path
 ) -> Prepared:
-    transport = load_transport(profile.transport.kind)
+    transport = load_transport(profile.transport.carrier)
     fresh = plan.target.mask == "fresh"
     wired = wiring.wire_plans(profile, folders, transport, wires, randomness.token_bytes, fresh=fresh)
     plain = {clip.id: ChunkPlan.load(folders[clip.id]) for clip in clips}
@@ -187,6 +187,7 @@ def _start(plan: Plan, profile: Profile, entries: list[pipe.ClipEntry], values: 
         hidden=sorted(plans.hidden(plan)),
         identify=plan.target.identify,
         tls=plan.target.tls.model_dump(),
+        proxy=plan.target.proxy,
         clips=entries,
         order=plan.corpus.order,
         workload=pipe.Workload(
@@ -244,7 +245,7 @@ def _header(
             "compression": profile.transport.compression,
             "ping": profile.transport.ping.model_dump(),
             "mask": start.mask if profile.transport.kind == "websocket" else None,
-            "proxies": "off",
+            "proxy": _named_only(plan.target.proxy),
             "retries": 0,
             "tls_verify": plan.target.tls.verify,
         },
@@ -272,6 +273,14 @@ def _header(
     )
 
 
+def _named_only(url: str) -> str:
+    """Where a proxy is, without who asks it; "off" where there is none."""
+    if not url:
+        return "off"
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
 def _told(stage: pipe.Stage) -> dict[str, float | None]:
     return {"level": stage.level, "seconds": stage.seconds, "ramp_s": stage.ramp_s}
 
@@ -279,7 +288,7 @@ def _told(stage: pipe.Stage) -> dict[str, float | None]:
 def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mapping[str, str]) -> list[str]:
     problems = []
     url = plan.target.url or profile.transport.url
-    schemes = {"websocket": ("ws", "wss"), "http": ("http", "https")}[profile.transport.kind]
+    schemes = ("ws", "wss") if profile.transport.kind == "websocket" else ("http", "https")
     if not url:
         problems.append(f"target.url is missing (--url), for instance {schemes[0]}://127.0.0.1:2700")
     elif (scheme := urlsplit(url).scheme) not in schemes:

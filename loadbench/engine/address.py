@@ -8,10 +8,11 @@ from typing import Final
 from urllib.parse import quote, urlencode, urlsplit
 
 from loadbench.engine.pipe import Start
-from loadbench.session.profile import Profile
+from loadbench.session.message import FORM_TYPE
+from loadbench.session.profile import Profile, RequestsPart
 from loadbench.session.template import Text, compile_text
 from loadbench.session.wire import Limits
-from loadbench.transports.contract import Address, Tls
+from loadbench.transports.contract import Address, Requests, Tls
 
 SESSION_HEADER: Final = "x-loadbench-session"
 USUAL_PORTS: Final = {"ws": 80, "http": 80, "wss": 443, "https": 443}
@@ -35,6 +36,9 @@ class Addresses:
         self._headers = _merged(part.headers.items(), start.headers)
         self._subprotocols = [compile_text(name) for name in part.subprotocols]
         self._tls = Tls(**start.tls)
+        self._proxy = compile_text(start.proxy)
+        self._requests = _requests(part.requests)
+        self._content_type = _content_type(profile)
         self.message_bytes = part.max_message_bytes or int(start.limits.get("message_bytes") or Limits().message_bytes)
         self._constant = {f"param.{name}": value for name, value in (dict(profile.params) | start.params).items()}
         self._constant |= {f"secret.{name}": value for name, value in start.secrets.items()}
@@ -80,13 +84,43 @@ class Addresses:
             headers=tuple(headers),
             subprotocols=tuple(name.render(fields) for name in self._subprotocols),
             method=part.method,
-            content_type=part.content_type,
+            content_type=self._content_type,
             compression=part.compression,
             message_bytes=self.message_bytes,
             tls=self._tls,
+            proxy=self._proxy.render(fields),
+            requests=self._requests,
             ping_every_s=part.ping.every_s,
             ping_timeout_s=part.ping.timeout_s,
         )
+
+
+def _content_type(profile: Profile) -> str | None:
+    part = profile.transport
+    if part.form is not None:
+        return FORM_TYPE
+    if part.kind == "requests" and part.content_type is None:
+        return "application/json" if profile.media.frame == "text" else "application/octet-stream"
+    return part.content_type
+
+
+def _requests(part: RequestsPart | None) -> Requests | None:
+    if part is None:
+        return None
+    poll = part.poll
+    return Requests(
+        media=_line(part.media),
+        open=None if part.open is None else _line(part.open),
+        end=None if part.end is None else _line(part.end),
+        poll=None if poll is None else _line(poll.request),
+        poll_every_s=None if poll is None else poll.every_ms / 1000,
+    )
+
+
+def _line(line: str) -> tuple[str, str]:
+    """`PUT /input` as method and path."""
+    method, _, path = line.partition(" ")
+    return method, path
 
 
 def _merged(profiles: Iterable[tuple[str, str]], plans: Iterable[tuple[str, str]]) -> list[tuple[str, Text]]:

@@ -211,7 +211,7 @@ class Driver:
     def _send(self, action: Send) -> None:
         if self._link is None:
             return
-        wire = self._rig.encoder.whole(action.kind, action.payload)
+        wire = self._rig.encoder.whole(action.kind, action.payload, action.role)
         self._unsent_max = max(self._unsent_max, self._link.write(wire))
         self._bytes_sent += len(wire)
         self._talk.sent(action, self._rig.clock())

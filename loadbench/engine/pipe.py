@@ -87,6 +87,7 @@ class Start(msgspec.Struct, kw_only=True, tag="start", tag_field="type"):
     hidden: list[str] = []
     identify: bool = True
     tls: dict[str, Any] = {}
+    proxy: str = ""
     clips: list[ClipEntry]
     order: Literal["sequential", "shuffle"] = "shuffle"
     workload: Workload

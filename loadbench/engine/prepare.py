@@ -24,7 +24,7 @@ def wire_plans(
     `Encoder.joined`. End marks are not among them. `random` draws a mask for each message; with `fresh` each session
     will draw its own, and the parts are left as they are.
     """
-    message, encoder = MediaMessage(profile.media), transport.encoder(random)
+    message, encoder = MediaMessage(profile.media, profile.transport.form), transport.encoder(random)
     made: dict[str, tuple[Path, bool]] = {}
     for number, (clip, folder) in enumerate(folders.items()):
         payloads = ChunkPlan.load(folder)

@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from loadbench.media.form import AudioForm, FrameForm, MediaForm
+from loadbench.media.form import WHOLE, AudioForm, FrameForm, MediaForm
 from loadbench.session import check
 from loadbench.session.check import Place, Problem
 from loadbench.session.profile import EndStep, MediaPart, Profile
@@ -77,6 +77,8 @@ def media_form(part: MediaPart) -> MediaForm:
     if part.kind == "frames":
         fps = None if part.fps == "clip" else Fraction(str(part.fps))
         return FrameForm(part.quality, part.width, part.height, fps, part.codec)
+    if part.pace == "whole":
+        return AudioForm(part.format, part.rate_hz, WHOLE)
     form = AudioForm(part.format, part.rate_hz, 1)
     if part.chunk_bytes is not None:
         samples = part.chunk_bytes // form.sample_bytes
@@ -96,7 +98,7 @@ def _with_done(profile: Profile) -> Profile:
         return profile
     end = [step for step in profile.end if step.grace_s is None]
     grace = [step for step in profile.end if step.grace_s is not None]
-    on = {} if profile.transport.kind == "websocket" else {"on": ["end_of_response", "message"]}
+    on = {"on": ["end_of_response", "message"]} if profile.transport.kind == "http" else {}
     done = EndStep.model_validate({"done": on})
     return profile.model_copy(update={"end": [*end, done, *grace]})
 

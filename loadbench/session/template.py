@@ -12,8 +12,8 @@ from typing import Any, Final
 
 _NAME: Final = r"[A-Za-z_]\w*(?:\.[\w-]+)*"
 _FIELD: Final = re.compile(rf"\{{\{{({_NAME})\}}\}}|\{{({_NAME})\}}")
-# A JSON leaf that is nothing but one of these becomes a number.
-NUMBERS: Final = frozenset({"media.ms", "media.index", "media.count", "count.chunks_sent"})
+# A JSON leaf that is nothing but one of these becomes a number, or a list of numbers.
+NUMBERS: Final = frozenset({"media.ms", "media.index", "media.count", "media.floats", "count.chunks_sent"})
 
 
 class TemplateError(ValueError):

@@ -71,6 +71,7 @@ class Cause:
       closed     a close frame or the regular end of a response; `code` is the close code, `by` whose came first
       eof        the far side went without a close        reset      the connection was reset
       refused    nobody listens, or no route              dns        the name has no address
+      proxy      the asked-for proxy cannot be reached, or does not let us through
       tls        the handshake or the certificate         rejected   an HTTP answer instead of the stream: `status`
       protocol   bytes that break the protocol            too_big    over our message limit
       resource   file handles or ports on our side ran out aborted   we dropped it
@@ -80,7 +81,18 @@ class Cause:
     """
 
     kind: Literal[
-        "closed", "eof", "reset", "refused", "dns", "tls", "rejected", "protocol", "too_big", "resource", "aborted"
+        "closed",
+        "eof",
+        "reset",
+        "refused",
+        "proxy",
+        "dns",
+        "tls",
+        "rejected",
+        "protocol",
+        "too_big",
+        "resource",
+        "aborted",
     ]
     at_ns: int
     by: Literal["us", "target", "network"] = "target"

@@ -201,6 +201,11 @@ class Sitting:
         asyncio.get_running_loop().call_later(max(0, due_ns - self.house.clock()) / 1e9, self.leave)
 
     @property
+    def ready(self) -> bool:
+        """Whether the opening is over."""
+        return self._ready
+
+    @property
     def heard_ms(self) -> float:
         """Media time so far: what the last chunk bore, or else how long before it the first came."""
         chunks_ns = self.entry.chunks_ns
@@ -218,7 +223,8 @@ class Sitting:
 
     def _advance(self, now_ns: int) -> None:
         while (at := self._ear.owed()) is not None:
-            self._later(now_ns, self.house.speaker.waits[at])
+            if self.house.speaker.waits[at] is not None:
+                self._later(now_ns, self.house.speaker.waits[at])
         if self._ear.opened and not self._ready:
             self._ready = True
             self._mind.ready(now_ns)

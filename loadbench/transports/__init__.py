@@ -5,7 +5,7 @@ from typing import cast
 
 from loadbench.transports.contract import Transport
 
-NAMES = ("websocket", "http", "memory")
+NAMES = ("websocket", "http", "upload", "requests", "memory")
 
 
 def load(name: str) -> Transport:
