@@ -291,8 +291,8 @@ class Sitting:
 
     def _acknowledge(self, now_ns: int, count: int) -> None:
         ack, ms = self.house.profile.media.ack, self._ms
-        if ack is None or not self.house.options.acks:
-            return
+        if ack is None or not self.house.options.acks or self.house.profile.transport.kind == "requests":
+            return  # of a request its answer is the acknowledgement
 
         async def deed(_: int) -> None:
             own = self.house.speaker.ack(ms)
