@@ -33,6 +33,7 @@ from loadbench.results.run import Anchor, RunHeader
 from loadbench.session import load
 from loadbench.session.profile import Profile
 from loadbench.transports import load as load_transport
+from loadbench.transports import load_asker
 from loadbench.transports.contract import AddressError, Transport
 
 NOTES: Final = 100  # remarks on media that the header keeps
@@ -160,7 +161,8 @@ def _check_address(start: pipe.Start, profile: Profile, transport: Transport) ->
     """An address that no session could dial is the user's trouble, and found before there is a session."""
     addresses = Addresses(start, profile)
     try:
-        transport.check(addresses.of(addresses.fields("s1", start.clips[0].fields)))
+        asker = load_asker() if profile.prelude else None
+        addresses.check(addresses.fields("s1", start.clips[0].fields), transport, asker)
     except (MissingFieldError, AddressError) as error:
         raise PlanError(getattr(error, "problems", [f"target: {error}"])) from None
 
@@ -291,7 +293,7 @@ def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mappi
     schemes = ("ws", "wss") if profile.transport.kind == "websocket" else ("http", "https")
     if not url:
         problems.append(f"target.url is missing (--url), for instance {schemes[0]}://127.0.0.1:2700")
-    elif (scheme := urlsplit(url).scheme) not in schemes:
+    elif not url.startswith("{") and (scheme := urlsplit(url).scheme) not in schemes:
         problems.append(
             f"target.url: profile {profile.name} speaks {schemes[0]}:// or {schemes[1]}://, not {scheme}://"
         )

@@ -181,6 +181,9 @@ async def _target(asked: Asked, ready: Prepared, say: Callable[[str], None]) -> 
     if not asked.contact:
         return [Row(name="target's addresses", state="unknown", found="not looked at, as asked (--no-contact)")]
     fields = Addresses(ready.start, ready.profile).fields("doctor", ready.start.clips[0].fields)
+    if "host" not in fields:
+        found = "not known before a session's prelude has asked for it"
+        return [Row(name="target's addresses", state="unknown", found=found)]
     host, port = fields["host"], int(fields["port"])
     say(f"contacting {ready.masks.mask(host)}, port {port}: TCP only, then closed; --no-contact skips this")
     return await contact.contact(host, port)

@@ -2,17 +2,22 @@
 
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from email.utils import formatdate
 from random import Random
 from typing import Final
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 from loadbench.engine.pipe import Start
 from loadbench.session.message import FORM_TYPE
+from loadbench.session.prelude import compile_prelude
 from loadbench.session.profile import Profile, RequestsPart
+from loadbench.session.signing import compile_signing
 from loadbench.session.template import Text, compile_text
-from loadbench.session.wire import Limits
-from loadbench.transports.contract import Address, Requests, Tls
+from loadbench.session.wire import Ask, Limits
+from loadbench.transports.contract import Address, AddressError, Asker, Requests, Tls, Transport
 
 SESSION_HEADER: Final = "x-loadbench-session"
 USUAL_PORTS: Final = {"ws": 80, "http": 80, "wss": 443, "https": 443}
@@ -25,6 +30,15 @@ class MissingFieldError(Exception):
         super().__init__(f"the profile or the address needs {{{name}}}, which has no value")
 
 
+class _SoFar(dict[str, str]):
+    """Fields before anything was signed or asked: what will come of that is empty."""
+
+    def __missing__(self, name: str) -> str:
+        if name.startswith(("signed.", "captured.")):
+            return ""
+        raise KeyError(name)
+
+
 class Addresses:
     """Makes the fields and the address of each session. `wall_ns` is the calendar's clock, for {time.*}."""
 
@@ -35,7 +49,9 @@ class Addresses:
         self._query = [(name, compile_text(value)) for name, value in part.query]
         self._headers = _merged(part.headers.items(), start.headers)
         self._subprotocols = [compile_text(name) for name in part.subprotocols]
-        self._tls = Tls(**start.tls)
+        self._signing = compile_signing(profile.signed)
+        self._prelude = [compile_prelude(step) for step in profile.prelude]
+        self.tls = Tls(**start.tls)
         self._proxy = compile_text(start.proxy)
         self._requests = _requests(part.requests)
         self._content_type = _content_type(profile)
@@ -46,35 +62,83 @@ class Addresses:
     def fields(self, session: str, clip: dict[str, str]) -> dict[str, str]:
         """What templates of this session may use. The same seed and run give the same {session.uuid}.
 
+        What the prelude will capture is not among them, and where the url waits for that, host and port are not either.
         Raises MissingFieldError for a field that the url asks for and no session has.
         """
         random = Random(f"{self._start.seed}:{self._start.run_id}:{session}")
         wall_ns = self._wall_ns()
+        seconds, millis = wall_ns // 1_000_000_000, wall_ns // 1_000_000
         fields = self._constant | {f"clip.{name}": value for name, value in clip.items()}
         fields |= {
             "session.id": session,
             "session.uuid": str(uuid.UUID(int=random.getrandbits(128), version=4)),
-            "time.unix": str(wall_ns // 1_000_000_000),
-            "time.unix_ms": str(wall_ns // 1_000_000),
+            "random.hex": f"{random.getrandbits(64):016x}",
+            "time.unix": str(seconds),
+            "time.unix_ms": str(millis),
+            "time.rfc1123": formatdate(seconds, usegmt=True),
+            "time.iso": f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{millis % 1000:03d}Z",
         }
-        url = urlsplit(self._address({"host": "", "port": ""} | fields))
-        port = url.port or USUAL_PORTS.get(url.scheme)
-        return fields | {"host": url.hostname or "", "port": str(port or "")}
+        fields |= self.place(fields)
+        try:
+            return fields | self._signing.fields(fields)
+        except KeyError as error:
+            raise MissingFieldError(error.args[0]) from None
 
-    def of(self, fields: dict[str, str]) -> Address:
+    def place(self, fields: Mapping[str, str]) -> dict[str, str]:
+        """Host and port of the url, as far as these fields tell them.
+
+        Raises MissingFieldError, and AddressError for what is no url.
+        """
+        known = _SoFar({"host": "", "port": "", **fields})
+        try:
+            url = urlsplit(self._address(known))
+            port = url.port or USUAL_PORTS.get(url.scheme)
+        except ValueError:
+            raise AddressError(["target.url: the host or the port cannot be read"]) from None
+        if not url.hostname and any(name.startswith("captured.") and name not in fields for name in self._url.names):
+            return {}
+        return {"host": url.hostname or "", "port": str(port or "")}
+
+    def check(self, fields: dict[str, str], transport: Transport, asker: Asker | None) -> None:
+        """Raise AddressError or MissingFieldError for what no session with such fields could dial or ask.
+
+        What waits for an answer of the prelude is left out. Contacts nobody.
+        """
+        later = {f"captured.{name}": "later" for request in self._prelude for name, _ in request.captures}
+        if self._url.names.isdisjoint(later):
+            transport.check(self.of(later | fields))
+        for request in self._prelude if asker is not None else ():
+            try:
+                ask = self.asking(request.ask(later | fields), fields)
+            except KeyError as error:
+                raise MissingFieldError(error.args[0]) from None
+            if asker is not None and request.address.names.isdisjoint(later):
+                asker.check(ask, self.tls)
+
+    def asking(self, ask: Ask, fields: Mapping[str, str]) -> Ask:
+        """A request of the prelude as it is sent: through the proxy, if there is one; for a run that is kept to
+        ourselves, to where `prelude_at` says.
+        """
+        ask = replace(ask, proxy=self._proxy.render(fields))
+        if self._start.prelude_at is None:
+            return ask
+        there, meant = urlsplit(self._start.prelude_at), urlsplit(ask.url)
+        return replace(ask, url=urlunsplit((there.scheme, there.netloc, meant.path, meant.query, "")))
+
+    def of(self, fields: Mapping[str, str]) -> Address:
         """The address that a session with these fields dials. Raises MissingFieldError."""
         try:
             return self._of(fields)
         except KeyError as error:
             raise MissingFieldError(error.args[0]) from None
 
-    def _address(self, fields: dict[str, str]) -> str:
+    def _address(self, fields: Mapping[str, str]) -> str:
         try:
             return self._url.render(fields)
         except KeyError as error:
             raise MissingFieldError(error.args[0]) from None
 
-    def _of(self, fields: dict[str, str]) -> Address:
+    def _of(self, fields: Mapping[str, str]) -> Address:
         part = self._part
         headers = [(name, value.render(fields)) for name, value in self._headers]
         if self._start.identify:
@@ -87,11 +151,12 @@ class Addresses:
             content_type=self._content_type,
             compression=part.compression,
             message_bytes=self.message_bytes,
-            tls=self._tls,
+            tls=self.tls,
             proxy=self._proxy.render(fields),
             requests=self._requests,
             ping_every_s=part.ping.every_s,
             ping_timeout_s=part.ping.timeout_s,
+            ping_close=part.ping.close,
         )
 
 

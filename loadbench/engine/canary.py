@@ -106,6 +106,7 @@ def elsewhere(start: Start, url: str, params: dict[str, str]) -> Start:
     return msgspec.structs.replace(
         start,
         url=url,
+        prelude_at="http" + url.removeprefix("ws").removeprefix("http"),
         headers=[],
         params=params,
         secrets=dict.fromkeys(start.secrets, PLACEHOLDER),

@@ -8,6 +8,7 @@ import base64
 from collections.abc import Callable
 from functools import partial
 from typing import Final, Literal, cast
+from urllib.parse import parse_qsl
 
 from loadbench.engine.address import MissingFieldError
 from loadbench.engine.alarm import Reminder
@@ -19,14 +20,27 @@ from loadbench.results.masks import Masks, shorten
 from loadbench.results.outcome import side
 from loadbench.results.record import ChunkTimes, Lateness, Message, SessionRecord, Started, Utterance
 from loadbench.session.machine import Conversation
-from loadbench.session.wire import Abort, Action, Cause, Ended, Opened, Send, Shut, StartMedia, StopMedia
-from loadbench.transports.contract import Buffer, Link
+from loadbench.session.wire import (
+    Abort,
+    Action,
+    Ask,
+    Cause,
+    Dial,
+    Ended,
+    Opened,
+    Progress,
+    Send,
+    Shut,
+    StartMedia,
+    StopMedia,
+)
+from loadbench.transports.contract import AddressError, Buffer, Link
 
 MESSAGE_CHARACTERS: Final = 64 * 1024
 
 
 class Driver:
-    """A session from its dial to its record, which `emit` gets; then `over` is told its outcome, once.
+    """A session from its beginning to its record, which `emit` gets; then `over` is told its outcome, once.
 
     `answered`, if any, is called before that, when the session has all that it waited for.
     """
@@ -41,23 +55,26 @@ class Driver:
         self._rig, self._over, self._answered = rig, over, answered
         self.role = role
         self._begun_ns = rig.clock()
-        self._fields = rig.addresses.fields(role.id, role.parts[0][0].fields)
+        fields = rig.addresses.fields(role.id, role.parts[0][0].fields)
         self._talk = Conversation(
             rig.profile,
             role.tasks,
             rig.limits,
-            self._fields,
+            fields,
             session=role.id,
             planned_ns=role.slot.planned_ns,
             compiled=rig.compiled,
             heard=rig.ledger.messages,
+            progress=self._progress,
         )
+        self._masks = rig.masks
         self._link: Link | None = None
         self._lost = False
         self._ended = False
         self._acting = False
         self._reminder = Reminder(rig.agenda, self._woken)
         self._dialling: asyncio.Task[None] | None = None
+        self._asking: asyncio.Task[None] | None = None
         self._streams: dict[int, Stream] = {}
         self._bytes_sent = self._bytes_received = 0
         self._paused_ns: int | None = None
@@ -66,7 +83,7 @@ class Driver:
     # ---- what the engine calls
 
     def begin(self) -> None:
-        """Say that the session has started, and dial."""
+        """Say that the session has started, and do what comes first: ask, or dial."""
         rig, role = self._rig, self.role
         rig.emit(
             Started(
@@ -80,10 +97,8 @@ class Driver:
                 clips=[reel.id for reel, _ in role.parts],
             )
         )
-        try:
-            self._dial()
-        except Exception as error:  # ours: recorded as the outcome of this session
-            self._break(error)
+        self._hide(self._talk.confidential)
+        self._tell(self._talk.begin, rig.clock())
 
     def stop(self, outcome: Literal["interrupted", "time_up"]) -> None:
         """Cut the session."""
@@ -109,7 +124,7 @@ class Driver:
         ascii_or_bytes = isinstance(data, bytes) or data.isascii()
         self._bytes_received += len(data) if ascii_or_bytes else len(cast(str, data).encode())
         if self.role.log_messages:
-            self._rig.emit(_message(self.role.id, data, arrival_ns, self._rig.masks))
+            self._rig.emit(_message(self.role.id, data, arrival_ns, self._masks))
         if not self._ended and self._talk.received(data, arrival_ns):
             self._follow()
 
@@ -133,12 +148,40 @@ class Driver:
             stream.stop()
         self._tell(self._talk.lost, cause)
 
+    # ---- before the connection
+
+    def _ask(self, request: Ask) -> None:
+        rig, asker = self._rig, self._rig.asker
+        if asker is None:
+            raise RuntimeError("there is nobody who could ask")
+
+        async def ask() -> None:
+            came = await asker.ask(rig.addresses.asking(request, self._talk.fields), rig.addresses.tls, rig.clock)
+            self._tell(self._talk.asked, came)
+
+        self._asking = asyncio.get_running_loop().create_task(ask())
+        self._asking.add_done_callback(self._asked)
+
+    def _asked(self, task: "asyncio.Task[None]") -> None:
+        if self._asking is task:
+            self._asking = None
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._break(error)
+
+    def _hide(self, values: list[str]) -> None:
+        """Keep these out of all that is written of this session; an address in its parts too, as others show them."""
+        if values:
+            parts = [value for text in values if "?" in text for _, value in parse_qsl(text.partition("?")[2])]
+            start = self._rig.start
+            self._masks = Masks([*start.secrets.values(), *start.hidden, *values, *parts])
+
     # ---- dialling
 
     def _dial(self) -> None:
         rig = self._rig
-        address = rig.addresses.of(self._fields)
-        self._tell(self._talk.dialled, rig.clock())
+        self._hide(self._talk.confidential)
+        address = rig.addresses.of(self._talk.fields)
+        self._tell(self._talk.dialled, rig.clock(), rig.addresses.place(self._talk.fields))
 
         async def dial() -> None:
             self._link = await rig.transport.dial(address, self, rig.clock)
@@ -193,6 +236,10 @@ class Driver:
 
     def _do(self, action: Action) -> None:
         match action:
+            case Ask():
+                self._ask(action)
+            case Dial():
+                self._dial()
             case Send():
                 self._send(action)
             case StartMedia(index):
@@ -221,6 +268,8 @@ class Driver:
             self._link.abort()
         elif self._dialling is not None:
             self._dialling.cancel()
+        elif self._asking is not None:
+            self._asking.cancel()
 
     def _arm(self) -> None:
         if not self._ended:
@@ -234,6 +283,15 @@ class Driver:
             self._arm()
 
     # ---- media
+
+    def _progress(self) -> Progress:
+        """What has been handed over of the utterance at hand."""
+        if not self._streams:
+            return Progress(0, 0, 0)
+        index = max(self._streams)
+        stream, reel = self._streams[index], self.role.parts[index][0]
+        gone = stream.sent + len(stream.dropped)
+        return Progress(stream.sent, reel.due_ns[gone - 1] if gone else 0, stream.volume(reel.media_sums))
 
     def _start_media(self, index: int) -> None:
         rig, link, now = self._rig, self._link, self._rig.clock()
@@ -293,7 +351,7 @@ class Driver:
         """An error of ours ends this session; where even its conversation cannot go on, it is recorded without it."""
         if self._ended:
             raise error
-        if isinstance(error, MissingFieldError):
+        if isinstance(error, MissingFieldError | AddressError):
             outcome, sentence = "profile_error", str(error)
         else:
             outcome, sentence = "internal", f"{type(error).__name__}: {error}"
@@ -359,7 +417,7 @@ class Driver:
 
     def _fill(self, record: SessionRecord, now_ns: int) -> None:
         """What the conversation could not know: the tester's own deeds, and how it fared meanwhile."""
-        streams, masks = self._streams, self._rig.masks
+        streams, masks = self._streams, self._masks
         for utterance in record.utterances:
             stream = streams.get(utterance.index)
             if stream is not None:
@@ -385,6 +443,8 @@ class Driver:
         record.cause = masks.mask(record.cause)
         record.raw = [masks.mask(text) for text in record.raw]
         record.warnings = [masks.mask(text) for text in record.warnings]
+        for asked in record.prelude:
+            asked.name, asked.cause = masks.mask(asked.name), masks.mask(asked.cause)
         for connection in record.connections:
             connection.close_reason = masks.mask(connection.close_reason)
             connection.remote = connection.remote and masks.mask(connection.remote)

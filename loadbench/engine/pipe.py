@@ -73,7 +73,8 @@ class Canary(msgspec.Struct, kw_only=True):
 class Start(msgspec.Struct, kw_only=True, tag="start", tag_field="type"):
     """All that an engine needs. Holds secrets in the clear: it goes over a pipe and is never written down.
 
-    `hidden` is what must not be shown either: passwords and keys in address, headers, parameters.
+    `hidden` is what must not be shown either: passwords and keys in address, headers, parameters. `prelude_at` is where
+    the requests of a prelude go instead of to the hosts that the profile names.
     """
 
     run_id: str
@@ -86,6 +87,7 @@ class Start(msgspec.Struct, kw_only=True, tag="start", tag_field="type"):
     secrets: dict[str, str] = {}
     hidden: list[str] = []
     identify: bool = True
+    prelude_at: str | None = None
     tls: dict[str, Any] = {}
     proxy: str = ""
     clips: list[ClipEntry]

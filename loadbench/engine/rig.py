@@ -16,12 +16,12 @@ from loadbench.session.machine import Compiled
 from loadbench.session.message import MediaMessage
 from loadbench.session.profile import Profile
 from loadbench.session.wire import ClipTask, Limits
-from loadbench.transports.contract import Clock, Encoder, Transport
+from loadbench.transports.contract import Asker, Clock, Encoder, Transport
 
 
 @dataclass(slots=True, frozen=True)
 class Rig:
-    """What all sessions of a run share."""
+    """What all sessions of a run share. `asker` is None where the profile has no prelude."""
 
     start: Start
     profile: Profile
@@ -39,6 +39,7 @@ class Rig:
     origin_ns: int
     emit: Callable[[Outbound], None]
     ledger: Ledger
+    asker: Asker | None = None
 
 
 @dataclass(slots=True, frozen=True)

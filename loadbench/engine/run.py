@@ -25,7 +25,8 @@ from loadbench.session.message import MediaMessage
 from loadbench.session.profile import Profile
 from loadbench.session.wire import Limits
 from loadbench.transports import load as load_transport
-from loadbench.transports.contract import Clock, Transport
+from loadbench.transports import load_asker
+from loadbench.transports.contract import Asker, Clock, Transport
 
 SECOND_NS: Final = 1_000_000_000
 LEAD_NS: Final = 50 * MS  # from the word that it is ready to the first session
@@ -48,6 +49,7 @@ class Engine:
         clock: Clock = time.monotonic_ns,
         make_alarm: MakeAlarm = kernel_alarm,
         transport: Transport | None = None,
+        asker: Asker | None = None,
         facts: dict[str, Any] | None = None,
         levels: Callable[[], dict[str, float]] = dict,
         settle: Callable[[], None] = lambda: None,
@@ -60,7 +62,9 @@ class Engine:
         if not self._reels:
             raise ValueError("there is no clip to stream")
         addresses = Addresses(start, profile)
-        _check(addresses, self._reels[0], transport)
+        if profile.prelude:
+            asker = asker or load_asker()
+        _check(addresses, self._reels[0], transport, asker)
         self._begin_ns = start.begin_ns if start.begin_ns is not None else -(-(clock() + LEAD_NS) // MS) * MS
         self._agenda = Agenda(clock, make_alarm)
         wheel = Wheel(clock, make_alarm)
@@ -76,6 +80,7 @@ class Engine:
             masks=Masks([*start.secrets.values(), *start.hidden]),
             wheel=wheel,
             ledger=wheel.ledger,
+            asker=asker,
             agenda=self._agenda,
             heart=health.Heart(clock, make_alarm),
             clock=clock,
@@ -251,9 +256,9 @@ class Engine:
         loop.default_exception_handler(context)
 
 
-def _check(addresses: Addresses, reel: Reel, transport: Transport) -> None:
+def _check(addresses: Addresses, reel: Reel, transport: Transport, asker: Asker | None) -> None:
     try:
-        transport.check(addresses.of(addresses.fields("check", reel.fields)))
+        addresses.check(addresses.fields("check", reel.fields), transport, asker)
     except MissingFieldError as error:
         raise ValueError(str(error)) from None
 

@@ -66,11 +66,20 @@ class Channel(msgspec.Struct, kw_only=True):
         return self.text[: self.updates[-1].settled] if self.updates else ""
 
 
+class MediaClock(msgspec.Struct, array_like=True, frozen=True):
+    """Where in the media the service said, at `at_ns`, that it was: how far heard, and how far final. None: unsaid."""
+
+    at_ns: int
+    processed_ms: int | None
+    final_ms: int | None
+
+
 class Utterance(msgspec.Struct, kw_only=True):
     """One clip carried by a session. Spans `media_ns`, `onset_ns`, `activity_end_ns` count from `media_zero_ns`.
 
     `media_zero_ns` is where media time begins, None when it never did; `source_end_ns = media_zero_ns + media_ns`.
     `eos_ns` is when the end mark was handed over, `done_ns` when the service said that nothing more will come.
+    `clock` is the service's own media clock, a row for each change.
     """
 
     index: int
@@ -90,7 +99,21 @@ class Utterance(msgspec.Struct, kw_only=True):
     chunks_dropped: int = 0
     media_bytes: int = 0
     channels: dict[str, Channel] = {}
+    clock: list[MediaClock] = []
     outcome: str | None = None
+
+
+class Prelude(msgspec.Struct, kw_only=True):
+    """One HTTP request before the connection. `name` is its method and address, without user, query and fragment.
+
+    `ended_ns` is when its answer was in, or why not was known (`cause`); None: the session was cut before.
+    """
+
+    name: str
+    began_ns: int
+    ended_ns: int | None = None
+    status: int | None = None
+    cause: str = ""
 
 
 class Connection(msgspec.Struct, kw_only=True):
@@ -142,6 +165,7 @@ class SessionRecord(msgspec.Struct, kw_only=True, tag="session", tag_field="type
     begun_ns: int
     ready_ns: int | None = None
     ended_ns: int
+    prelude: list[Prelude] = []
     connections: list[Connection] = []
     utterances: list[Utterance] = []
     outcome: str

@@ -4,7 +4,7 @@ from typing import Final, Literal
 
 from loadbench.results.masks import shorten
 from loadbench.results.outcome import side
-from loadbench.results.record import Connection, SessionRecord, Utterance
+from loadbench.results.record import Connection, Prelude, SessionRecord, Utterance
 from loadbench.session.wire import Cause, ClipTask, Opened
 
 SENTENCE_CHARACTERS: Final = 500
@@ -21,6 +21,7 @@ class Books:
         self.cause = ""
         self.ready_ns: int | None = None
         self.ended_ns: int | None = None
+        self.prelude: list[Prelude] = []
         self.connection: Connection | None = None
         self.utterances: list[Utterance] = []
         self.raw: list[str] = []
@@ -82,6 +83,7 @@ class Books:
             begun_ns=begun_ns,
             ready_ns=self.ready_ns,
             ended_ns=self.ended_ns,
+            prelude=self.prelude,
             connections=[self.connection] if self.connection else [],
             utterances=self.utterances,
             outcome=self.outcome,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias, get_args, get_origin
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from loadbench.session import profile as schema
 from loadbench.session.message import BASE64, FLOATS, OWN_FIELDS, payload_of
@@ -52,7 +53,7 @@ _DESCRIBED: Final = {
     get_args(schema.Selector)[1].description: "selector",
     get_args(schema.Template)[1].description: "template",
 }
-_JSON_TEMPLATES: Final = frozenset({"send_json", "message", "first", "last"})
+_JSON_TEMPLATES: Final = frozenset({"send_json", "message", "first", "last", "json"})
 
 
 def problems(tree: Any) -> Iterator[Problem]:
@@ -97,9 +98,9 @@ def _walk(kind: Any, value: Any, place: Place) -> Iterator[_Found]:
     if _is_part(kind):
         if isinstance(value, dict):
             yield _Found(kind, value, place)
-            for name, field in kind.model_fields.items():
+            for name, field in schema.keys(kind).items():
                 if name in value:
-                    yield from _walk_field(name, field.annotation, value[name], (*place, name))
+                    yield from _walk_field(name, field, value[name], (*place, name))
     elif origin is Annotated:
         named = next((_DESCRIBED[m.description] for m in inner[1:] if getattr(m, "description", 0) in _DESCRIBED), None)
         if named and isinstance(value, str):
@@ -121,18 +122,21 @@ def _members(origin: Any, inner: tuple[Any, ...], value: Any) -> Iterator[tuple[
         yield from ((number, each, item) for number, (each, item) in enumerate(zip(kinds, value, strict=False)))
 
 
-def _walk_field(name: str, annotation: Any, value: Any, place: Place) -> Iterator[_Found]:
-    if annotation is Any and name in _JSON_TEMPLATES and value is not None:
+def _walk_field(name: str, field: FieldInfo, value: Any, place: Place) -> Iterator[_Found]:
+    named = _DESCRIBED.get(field.description)  # pydantic unwraps what is a selector or template and nothing else
+    if field.annotation is Any and name in _JSON_TEMPLATES and value is not None:
         yield _Found("json", value, place)
+    elif named and isinstance(value, str):
+        yield _Found(named, value, place)
     else:
-        yield from _walk(annotation, value, place)
+        yield from _walk(field.annotation, value, place)
 
 
 def _inside(kind: Any, step: str | int) -> Iterator[Any]:
     origin, inner = get_origin(kind), get_args(kind)
     if _is_part(kind):
-        if step in kind.model_fields:
-            yield from _alternatives(kind.model_fields[step].annotation)
+        if field := schema.keys(kind).get(str(step)):
+            yield from _alternatives(field.annotation)
     elif origin in (list, tuple) and isinstance(step, int):
         yield from _alternatives(inner[0])
     elif origin is dict:
@@ -199,25 +203,47 @@ def _unknown(name: str, place: Place, tree: Raw) -> str | None:
     """What is wrong with a field's name at this place; None where it is known."""
     group, _, rest = name.partition(".")
     fixed = _FIELDS_EVERYWHERE | _FIELDS_OF.get(str(place[0]), frozenset())
+    if name in ("host", "port") and place[0] in ("signed", "prelude") and _dialled_later(tree):
+        return "is not known before the prelude has captured the address"
     if name in fixed or (group in ("clip", "secret") and rest):
         return None
     if group == "param":
         params = _part(tree, "params")
         return None if rest in params else f"params has no {rest or 'such name'}; it has {_listed(params)}"
-    if group == "captured" and place[0] != "transport":
+    if group == "signed":
+        signed = _signed_before(place, tree)
+        return None if rest in signed else f"nothing is signed as {rest} before; known here: {_listed(signed)}"
+    if group == "captured" and place[0] != "signed":
         captured = _captured_before(place, tree)
-        return None if rest in captured else f"no wait before it captures {rest}; captured here: {_listed(captured)}"
+        return None if rest in captured else f"nothing before it captures {rest}; captured here: {_listed(captured)}"
     if group == "env":
         return f"the environment is not read by profiles; write {{secret.{rest or 'NAME'}}} and give it in the plan"
     allowed = ", ".join([*sorted(fixed), "clip.NAME", "param.NAME", "secret.NAME"])
     return f"no such field; allowed here: {allowed} ({{{{{name}}}}} stands for the text itself)"
 
 
+def _signed_before(place: Place, tree: Raw) -> list[str]:
+    names = list(map(str, _part(tree, "signed")))
+    own = place[0] == "signed" and len(place) > 1 and place[1] in names
+    return names[: names.index(str(place[1]))] if own else names
+
+
 def _captured_before(place: Place, tree: Raw) -> list[str]:
-    steps = _list(tree, "open")
-    if place[0] == "open" and isinstance(place[1], int):
-        steps = steps[: place[1]]
-    return [str(name) for step in steps for name in _part(_part(step, "wait"), "capture")]
+    """What has been captured when a place's turn comes: by requests first, then by what is awaited."""
+    captured: list[str] = []
+    for section in ("prelude", "transport", "open", "begin"):
+        steps = _list(tree, section)
+        if place[0] == section and len(place) > 1 and isinstance(place[1], int):
+            steps = steps[: place[1]]
+        for step in steps:
+            captured += map(str, _part(step if section == "prelude" else _part(step, "wait"), "capture"))
+        if place[0] == section:
+            break
+    return captured
+
+
+def _dialled_later(tree: Raw) -> bool:
+    return "{captured." in str(_part(tree, "transport").get("url", ""))
 
 
 # ---- parts
@@ -230,9 +256,6 @@ def _profile(at: _At) -> Iterator[Problem]:
     primary = at.part.get("primary")
     if isinstance(primary, str) and primary not in channels:
         yield Problem(("primary",), f"no such channel; declared: {_listed(channels)}")
-    for key in ("ignore_empty", "ignore_unchanged"):
-        if at.part.get(key) is False:
-            yield Problem((key,), "cannot be switched off: such messages are never output, and are counted apart")
     yield from _end_script(_list(at.part, "end"), at.tree)
     if at.part.get("keepalive") is not None and _kind(at.tree) in _HTTP:
         yield Problem(("keepalive",), "an HTTP request has no keep-alive messages")
@@ -266,7 +289,7 @@ def _form(at: _At) -> Iterator[Problem]:
         yield Problem(at("content_type"), "a form has its own")
     if media.get("kind") != "audio" or media.get("pace") != "whole":
         yield Problem(at("form"), "uploads a whole file: it needs media.kind: audio and media.pace: whole")
-    for script in ("open", "end"):
+    for script in ("open", "begin", "end"):
         for number, step in enumerate(_list(at.tree, script)):
             if isinstance(step, dict) and not _SENDS.isdisjoint(step):
                 yield Problem((script, number), "an upload is one message, and there is no room for another")
@@ -288,15 +311,15 @@ def _poll(at: _At) -> Iterator[Problem]:
 def _carried(at: _At) -> Iterator[Problem]:
     """Each script that sends something has a request to send it with."""
     requests = _part(_part(at.tree, "transport"), "requests")
-    for script in ("open", "end"):
+    for script, key in (("open", "open"), ("begin", "open"), ("end", "end")):
         sends = any(isinstance(step, dict) and not _SENDS.isdisjoint(step) for step in _list(at.tree, script))
-        if sends and requests.get(script) is None:
-            yield Problem(("transport", "requests", script), f"is missing: the script `{script}` sends a message")
+        if sends and requests.get(key) is None:
+            yield Problem(("transport", "requests", key), f"is missing: the script `{script}` sends a message")
 
 
 def _ping(at: _At) -> Iterator[Problem]:
-    if at.part.get("close") is True:
-        yield Problem(at("close"), "a missing pong closes nothing yet: leave it out, and it is recorded")
+    if at.part.get("close") is True and at.part.get("timeout_s") is None:
+        yield Problem(at("close"), "needs timeout_s, the time in which a pong must come")
     if at.part.get("timeout_s") is not None and at.part.get("every_s") is None:
         yield Problem(at("timeout_s"), "needs every_s, for without it no ping is sent")
 
@@ -328,13 +351,16 @@ def _quiet(at: _At) -> Iterator[Problem]:
 
 
 def _end_script(steps: list[Any], tree: Raw) -> Iterator[Problem]:
-    keys = [next(iter(step), "") if isinstance(step, dict) else "" for step in steps]
+    keys = [next((key for key in step if key != "when"), "") if isinstance(step, dict) else "" for step in steps]
+    sure = [not isinstance(step, dict) or step.get("when") is None for step in steps]
     http = _kind(tree) == "http"
     if http and "end_body" not in keys:
         yield Problem(("end",), "an HTTP request needs the step end_body: true, or it never ends")
     for number, key in enumerate(keys):
         if key == "end_body" and not http:
             yield Problem(("end", number, key), "only kind: http has a body to end")
+        if key == "silence_s" and not sure[number]:
+            yield Problem(("end", number, "when"), "silence is added to the media beforehand, for all sessions alike")
         if key == "silence_s" and any(earlier != "silence_s" for earlier in keys[:number]):
             yield Problem(("end", number, key), "silence is added to the media, so it stands before all other steps")
         if key == "silence_s" and _part(tree, "media").get("kind") == "frames":
@@ -343,7 +369,7 @@ def _end_script(steps: list[Any], tree: Raw) -> Iterator[Problem]:
             yield Problem(("end", number, key), "a whole clip is one chunk, and no silence follows it")
         if key == "grace_s" and "done" in keys[number:]:
             yield Problem(("end", number, key), "the grace comes after the done step")
-        if key == "done" and "done" in keys[:number]:
+        if key == "done" and any(at == "done" and (sure[number] or sure[n]) for n, at in enumerate(keys[:number])):
             yield Problem(("end", number, key), "there is a done step before it; name all events in one `on`")
 
 
@@ -355,8 +381,12 @@ def _done(at: _At) -> Iterator[Problem]:
         yield Problem(at("on"), "names no event, so that the output could never be done")
     if "end_of_response" in events and _kind(at.tree) != "http":
         yield Problem(at("on"), "only kind: http has an end_of_response")
-    says = any(isinstance(rule, dict) and rule.get("event") == "done" for rule in _rules(at.tree))
-    if events == ["message"] and not says and at.part.get("has") is None and at.part.get("match") is None:
+    if ("quiet" in events) != (at.part.get("quiet_s") is not None):
+        yield Problem(at("quiet_s"), "belongs to quiet in `on`, which needs it")
+    says = {rule.get("event") for rule in _rules(at.tree) if isinstance(rule, dict)}
+    if "settled" in events and "settled" not in says:
+        yield Problem(at("on"), "no message settles anything: give a rule with event: settled and its key")
+    if events == ["message"] and "done" not in says and at.part.get("has") is None and at.part.get("match") is None:
         yield Problem(at("on"), "no message means done: give has or match here, or a rule with event: done")
 
 
@@ -432,8 +462,46 @@ def _receive(at: _At) -> Iterator[Problem]:
         yield Problem(at("nested"), "decode: nested and the name of the nested field need each other")
     if isinstance(nested, str) and not re.fullmatch(r"[\w-]+(\.[\w-]+)*", nested):
         yield Problem(at("nested"), "must be a field's name, or several with dots between")
-    if at.part.get("clock") is not None:
-        yield Problem(at("clock"), "the service's media clock is not recorded yet: leave it out")
+
+
+def _clock(at: _At) -> Iterator[Problem]:
+    if at.part.get("processed") is None and at.part.get("final") is None:
+        yield Problem(at(), "names neither processed nor final, so that there is nothing to record")
+
+
+def _when(at: _At) -> Iterator[Problem]:
+    if (at.part.get("equals") is None) == (at.part.get("differs") is None):
+        yield Problem(at(), "compares with exactly one of equals, differs")
+    field = at.part.get("field")
+    if isinstance(field, str) and (what := _unknown(field, at.place, at.tree)):
+        yield Problem(at("field"), f"{field}: {what}")
+
+
+def _signing(at: _At) -> Iterator[Problem]:
+    given = [key for key in _SIGNING if at.part.get(key) is not None]
+    if "quote" in given and "sorted_query" in given:
+        given.remove("quote")  # there it is a switch
+        if not isinstance(at.part["quote"], bool):
+            yield Problem(at("quote"), "beside sorted_query it is true or false")
+    elif isinstance(at.part.get("quote"), bool):
+        yield Problem(at("quote"), "must be a text, except beside sorted_query")
+    if len(given) != 1:
+        yield Problem(at(), f"is exactly one of {', '.join(_SIGNING)}, not {_listed(given)}")
+    for key in ("key", "message"):
+        if (at.part.get(key) is None) == ("hmac" in given):
+            yield Problem(at(key), "hmac needs it, and nothing else has it")
+    if "as" in at.part and "hmac" not in given:
+        yield Problem(at("as"), "only hmac has it")
+
+
+def _prelude(at: _At) -> Iterator[Problem]:
+    request = at.part.get("request")
+    if isinstance(request, str) and not re.fullmatch(r"(GET|POST|PUT|PATCH|DELETE) (https?://|\{)\S*", request):
+        yield Problem(
+            at("request"), "must be a method (GET, POST, PUT, PATCH, DELETE) and an http:// or https:// address"
+        )
+    if at.part.get("json") is not None and at.part.get("form") is not None:
+        yield Problem(at("form"), "a request has one body: give json or form")
 
 
 def _rule(at: _At) -> Iterator[Problem]:
@@ -444,6 +512,8 @@ def _rule(at: _At) -> Iterator[Problem]:
         yield Problem(at("where"), "chooses among the elements of a list: give each (or a filter in `items`)")
     if "detail" in at.part and "outcome" not in at.part:
         yield Problem(at("detail"), "belongs to an outcome")
+    if (at.part.get("key") is not None) != (at.part.get("event") in ("pending", "settled")):
+        yield Problem(at("key"), "event: pending and event: settled need it, and no other rule has it")
     if "text" not in at.part:
         if "channel" in at.part:
             yield Problem(at("channel"), "belongs to a text rule; this rule has no text")
@@ -498,6 +568,8 @@ def _never_final(at: _At) -> Iterator[Problem]:
 def _status(at: _At) -> Iterator[Problem]:
     if not at.part.get("status") and not at.part.get("close_code"):
         yield Problem(at(), "names no status and no close_code, so that it could never fit")
+    if at.part.get("before_output") and not at.part.get("close_code"):
+        yield Problem(at("before_output"), "belongs to close_code: a refusal by status comes before all output")
     reason = at.part.get("reason")
     if isinstance(reason, str):
         try:
@@ -510,12 +582,21 @@ _HTTP: Final = ("http", "requests")
 _WHOLE_ALREADY: Final = {"websocket": "WebSocket messages", "requests": "answers to requests"}
 _REQUEST: Final = re.compile(r"(GET|POST|PUT|PATCH|DELETE) /[^\s{}#]*")
 _SENDS: Final = frozenset(schema.SendPart.model_fields)
-_FIELDS_EVERYWHERE: Final = frozenset({"session.id", "session.uuid", "time.unix", "time.unix_ms", "host", "port"})
+_FIELDS_EVERYWHERE: Final = frozenset(
+    {
+        *("session.id", "session.uuid", "random.hex", "host", "port"),
+        *("time.unix", "time.unix_ms", "time.rfc1123", "time.iso"),
+    }
+)
+_UTTERANCE: Final = frozenset({"utterance.index", "utterance.uuid"})
+_COUNTS: Final = frozenset({"count.chunks_sent", "count.acked", "count.media_ms", "count.bytes_sent"})
 _FIELDS_OF: Final = {
-    "media": OWN_FIELDS,
-    "end": frozenset({"count.chunks_sent"}),
-    "keepalive": frozenset({"count.chunks_sent"}),
+    "begin": _UTTERANCE,
+    "media": OWN_FIELDS | _UTTERANCE,
+    "end": _COUNTS | _UTTERANCE,
+    "keepalive": _COUNTS | _UTTERANCE,
 }
+_SIGNING: Final = ("hmac", "md5", "base64", "quote", "text", "sorted_query")
 _MEDIA_ONLY: Final = {
     "audio": ("format", "rate_hz", "chunk_ms", "chunk_bytes"),
     "frames": ("codec", "quality", "width", "height", "fps", "late"),
@@ -549,6 +630,10 @@ _CHECKS: Final[dict[Any, Callable[[_At], Iterator[Problem]]]] = {
     schema.Rule: _rule,
     schema.TextRule: _text,
     schema.NeverFinal: _never_final,
+    schema.MediaClock: _clock,
+    schema.When: _when,
+    schema.Signed: _signing,
+    schema.PreludeStep: _prelude,
     schema.StatusRule: _status,
 }
 

@@ -25,6 +25,7 @@ _PLAIN: Final = {
     "protocol": ("target_error", "the service broke the protocol"),
     "too_big": ("our_limit", "a message is over our limit of message_bytes"),
     "aborted": ("internal", "our side dropped the connection unasked"),
+    "no_pong": ("lost", "a ping of ours found no answer in time, which the profile takes for the end"),
 }
 
 
@@ -65,11 +66,11 @@ def of_loss(how: Compiled, cause: Cause, standing: Standing) -> tuple[str, str]:
     if cause.kind == "rejected":
         return _of_refusal(how, cause)
     code = cause.code if cause.kind == "closed" else NO_CLOSE_FRAME
-    expected = code is None or code in how.expected
+    expected = code is None or (code in how.expected and (standing.marked or code != NO_CLOSE_FRAME))
     if expected and standing.marked and standing.close_is_done:
         return DONE, "close"
     named = f"closed by {'us' if cause.by == 'us' else 'target'} {'' if code is None else code}".rstrip()
-    status = how.status_of_close(code, cause.reason)
+    status = how.status_of_close(code, cause.reason, said=standing.said)
     if status is not None:
         return status, f"{named}{reason}, {standing.moment}"
     if code == NO_CLOSE_FRAME and not expected:
@@ -82,6 +83,15 @@ def of_loss(how: Compiled, cause: Cause, standing: Standing) -> tuple[str, str]:
     if standing.said:
         return "no_final", f"{named} {standing.moment}, and never said that the output was complete{reason}"
     return "no_output", f"{named} {standing.moment}, and had said nothing at all{reason}"
+
+
+def of_no_answer(cause: Cause) -> tuple[str, str]:
+    """Outcome and sentence of a request of the prelude that found no answer."""
+    reason = f": {cause.reason}" if cause.reason else ""
+    if cause.kind == "too_big":
+        return "our_limit", cause.reason
+    outcome, sentence = _PLAIN.get(cause.kind, ("connect_failed", "the connection was cut before there was an answer"))
+    return outcome, f"{sentence}{reason}"
 
 
 def _of_refusal(how: Compiled, cause: Cause) -> tuple[str, str]:

@@ -7,14 +7,15 @@ ends the session, and the state machine does the rest.
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from loadbench.results.masks import shorten
-from loadbench.results.record import Channel
+from loadbench.results.record import Channel, MediaClock
 from loadbench.session.decode import DecodeError, Framer, Timed, decode_message
 from loadbench.session.profile import ChannelPart
-from loadbench.session.script import Compiled, Fields, Meaning, chosen
-from loadbench.session.text import Board, CompiledText, RuleError
+from loadbench.session.script import Clock, Compiled, Fields, Meaning, Selector, chosen
+from loadbench.session.select import SELECT_ERRORS
+from loadbench.session.text import Board, CompiledText, RuleError, seconds
 
 RAW_CHARACTERS: Final = 300
 
@@ -40,6 +41,7 @@ class Heard:
     item: Any
     kind: str = "unmatched"
     done: bool = False
+    settled: bool = False
     changed: bool = False
     ending: tuple[str, str] | None = None
     warning: str = ""
@@ -53,6 +55,8 @@ class Heard:
 
 class Hearing:
     """Reads what one session's service says. `counts` goes over the session, the boards over one utterance.
+
+    `owed` are the keys of what the service has begun and not settled yet; `clock` is what it said of its media clock.
 
     `shared`, if any, is counted up in step with `counts`.
     """
@@ -68,6 +72,9 @@ class Hearing:
         self._surely_fits = message_bytes // 4  # characters, of at most four bytes each
         self._boards: dict[str, Board] = {}
         self._unsettled: dict[str, int] = {}
+        self.owed: set[str] = set()
+        self._settled: set[str] = set()
+        self.clock: list[MediaClock] = []
         framing = how.profile.receive.framing
         self._framer = None if framing == "message" else Framer(framing, message_bytes)
 
@@ -92,6 +99,7 @@ class Hearing:
         """The next utterance: empty boards."""
         self._boards = {}
         self._unsettled = {}
+        self.owed, self._settled, self.clock = set(), set(), []
         self.headline_final_ns = None
 
     def channels(self) -> dict[str, Channel]:
@@ -149,6 +157,8 @@ class Hearing:
                     break
         except RuleError as error:
             return self._trouble(at_ns, "profile_error", f"a rule of the profile does not fit: {error}", raw)
+        if how.clock is not None:
+            self._read_clock(how.clock, item, at_ns)
         if how.ack is not None and how.ack(item):
             self.acked += 1
             if heard.kind == "unmatched":
@@ -177,6 +187,9 @@ class Hearing:
         if meaning.event is not None:
             heard.was(_EVENTS.get(meaning.event, "event"))
             heard.done = heard.done or meaning.event == "done"
+            if meaning.key is not None:
+                for item in items:
+                    self._settle(meaning, meaning.key, item, heard)
         if meaning.outcome is not None:
             self._complain(meaning, heard)
         return True
@@ -187,6 +200,32 @@ class Hearing:
         if not isinstance(items, list):
             raise RuleError(f"each gave {shorten(json.dumps(items, default=str), 80)}, not a list")
         return items if meaning.where is None else [item for item in items if meaning.where(item)]
+
+    def _settle(self, meaning: Meaning, key: Selector, item: Any, heard: Heard) -> None:
+        """Take note of what the service owes. What it has settled already, it does not owe: messages may overtake."""
+        name = chosen(key, item)
+        if not isinstance(name, str | int) or isinstance(name, bool):
+            raise RuleError(
+                f"key of event {meaning.event} gave {shorten(json.dumps(name, default=str), 80)}, not a key"
+            )
+        if meaning.event == "settled":
+            heard.settled = True
+            self._settled.add(str(name))
+            self.owed.discard(str(name))
+        elif str(name) not in self._settled:
+            self.owed.add(str(name))
+
+    def _read_clock(self, clock: Clock, item: Any, at_ns: int) -> None:
+        last = self.clock[-1] if self.clock else MediaClock(at_ns, None, None)
+        processed = _milliseconds(clock.processed, clock.unit, item)
+        final = _milliseconds(clock.final, clock.unit, item)
+        row = MediaClock(
+            at_ns,
+            last.processed_ms if processed is None else processed,
+            last.final_ms if final is None else final,
+        )
+        if (row.processed_ms, row.final_ms) != (last.processed_ms, last.final_ms):
+            self.clock.append(row)
 
     def _show(self, meaning: Meaning, rule: CompiledText, item: Any, heard: Heard) -> None:
         name = meaning.channel if isinstance(meaning.channel, str) else meaning.channel(self._fields, item)
@@ -218,6 +257,17 @@ class Hearing:
             )
         else:
             heard.warning = f"{meaning.outcome}: {shorten(detail, RAW_CHARACTERS)}"
+
+
+def _milliseconds(select: Selector | None, unit: Literal["s", "ms", "10ms", "hms"], item: Any) -> int | None:
+    """A point in the media; None where the message does not tell one."""
+    if select is None:
+        return None
+    try:
+        found = seconds(select(item), unit)
+    except SELECT_ERRORS:
+        return None
+    return None if found is None else round(found * 1000)
 
 
 def is_part(channel: str, headline: str) -> bool:

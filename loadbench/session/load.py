@@ -19,7 +19,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from loadbench.media.form import WHOLE, AudioForm, FrameForm, MediaForm
 from loadbench.session import check
 from loadbench.session.check import Place, Problem
-from loadbench.session.profile import EndStep, MediaPart, Profile
+from loadbench.session.profile import EndStep, MediaPart, Profile, keys
 
 MOST_BYTES: Final = 4 * 1024 * 1024
 PROFILES: Final = Path(__file__).parent.parent / "data" / "profiles"
@@ -198,7 +198,7 @@ def _place(error: ErrorDetails, tree: Any) -> Place:
 
 def _extra(_: ErrorDetails, place: Place) -> str:
     part = check.part_at(place[:-1])
-    allowed = sorted(part.model_fields) if part else []
+    allowed = sorted(keys(part)) if part else []
     return f"no such key{_nearest(str(place[-1]), allowed)}; allowed here: {', '.join(allowed)}"
 
 

@@ -6,12 +6,15 @@ A driver (`engine`) owns the connection and the clock. It calls the methods belo
 takes the actions that the conversation asks for. It sleeps until `deadline_ns`, and then calls `wake`.
 
     phase       the driver says                        the conversation says
+    idle        begin                                  Ask, the prelude's first request; else Dial
+    asking      asked, each time                       the next Ask; behind the last one, back to idle: Dial
     idle        dialled                                -
     dialling    opened                                 the opening script: Send ...
     opening     received (a wait is fulfilled)         Send ..., at last StartMedia(i): the service is ready
+                                                       (the opening script, and what each utterance begins with)
     waiting     media_started(i, zero)                 -
     media       media_ended(i), from source end on     the end script: Send ..., the last of them is the end mark
-    ending      sent, received, lost: the output is    StartMedia(i + 1): back to waiting; or Shut
+    ending      sent, received, lost: the output is    the next utterance: back to opening; or Shut
                 done, and the grace has passed
     closing     lost                                   Ended
     ended       -                                      nothing, ever again
@@ -32,24 +35,41 @@ that one. All times are on the run clock. Whatever the service sends, no method 
 import functools
 import json
 import traceback
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeVar, cast
 
-from loadbench.results.record import Connection, SessionRecord, Utterance
+from loadbench.results.record import Connection, Prelude, SessionRecord, Utterance
 from loadbench.session.books import Books
-from loadbench.session.ending import DONE, Standing, moment, of_loss, of_output, seconds
+from loadbench.session.ending import DONE, Standing, moment, of_loss, of_no_answer, of_output, seconds
 from loadbench.session.hearing import MESSAGE_KINDS, Heard, Hearing, shown
+from loadbench.session.prelude import Request, captured, refusal, shown_address
 from loadbench.session.profile import Profile
-from loadbench.session.script import Compiled, Expect, Finish, Grace, Lull, Say, chosen, compile_profile, nanoseconds
+from loadbench.session.script import (
+    Compiled,
+    Expect,
+    Finish,
+    Grace,
+    Lull,
+    Refuse,
+    Say,
+    Step,
+    chosen,
+    compile_profile,
+    nanoseconds,
+)
 from loadbench.session.text import RuleError
 from loadbench.session.wire import (
     Abort,
     Action,
+    Answer,
     Cause,
     ClipTask,
+    Dial,
     Ended,
     Limits,
     Opened,
+    Progress,
     Send,
     Shut,
     StartMedia,
@@ -58,11 +78,12 @@ from loadbench.session.wire import (
 
 __all__ = ["MESSAGE_KINDS", "Compiled", "Conversation", "compile_profile"]
 
-Phase = Literal["idle", "dialling", "opening", "waiting", "media", "ending", "closing", "ended"]
+Phase = Literal["idle", "asking", "dialling", "opening", "waiting", "media", "ending", "closing", "ended"]
 Method = TypeVar("Method", bound=Callable[..., None])
 
 
-_DEAF: Final = ("idle", "dialling", "ended")
+_DEAF: Final = ("idle", "asking", "dialling", "ended")
+_UNCONNECTED: Final = ("idle", "asking", "dialling")
 
 
 def _never_raises(method: Method) -> Method:
@@ -82,6 +103,7 @@ class Conversation:
     """One session. `fields` fill templates; `compiled` is shared by all sessions of a profile.
 
     `heard`, by `MESSAGE_KINDS`, is counted up as well as the session's own `messages`: what all sessions have heard.
+    `progress` tells how much of the utterance at hand has been handed over; it is asked when a message counts that.
     """
 
     def __init__(
@@ -95,6 +117,7 @@ class Conversation:
         planned_ns: int,
         compiled: Compiled | None = None,
         heard: dict[str, int] | None = None,
+        progress: Callable[[], Progress] | None = None,
     ) -> None:
         if not tasks:
             raise ValueError("a conversation carries at least one clip")
@@ -103,6 +126,12 @@ class Conversation:
         self._limits = limits
         self._fields = {"session.id": session, "count.chunks_sent": "0", **fields}
         self._hearing = Hearing(self._how, limits.message_bytes, self._fields, heard)
+        self._progress = progress
+        self._question = 0
+        self._asked_ns = 0
+        self._before: tuple[Step, ...] = self._how.opening + self._how.begin
+        self._ending = self._how.ending(self._fields)
+        self._settled_ns: int | None = None
         self._quiet_ns = self._how.promote_after_ns
         self._phase: Phase = "idle"
         self._now_ns = 0
@@ -156,6 +185,13 @@ class Conversation:
         return self._hearing.acked
 
     @property
+    def confidential(self) -> list[str]:
+        """What the prelude has given, and what was signed with a secret: not to be written down."""
+        names = [name for request in self._how.prelude for name, _ in request.captures]
+        fields = {f"captured.{name}" for name in names} | {f"signed.{name}" for name in self._how.signing.confidential}
+        return [self._fields[field] for field in sorted(fields) if field in self._fields]
+
+    @property
     def fields(self) -> Mapping[str, str]:
         """What fills templates now: what was given, the clip at hand, what was captured. Live; not to be changed."""
         return self._fields
@@ -168,18 +204,60 @@ class Conversation:
             self._hearing.counts, worker=worker, user=user, stage=stage, window=window, begun_ns=begun_ns
         )
 
+    # ---- what the driver says: before the connection
+
+    @_never_raises
+    def begin(self, now_ns: int) -> None:
+        """The session's turn has come."""
+        if self._phase == "idle" and self._books.connection is None:
+            at_ns = self._at(now_ns)
+            if self._how.prelude:
+                self._phase = "asking"
+                self._due_in("session", at_ns, self._limits.session_s)
+            self._follow_prelude(at_ns)
+
+    @_never_raises
+    def asked(self, came: Answer | Cause) -> None:
+        """What came of the last Ask: an answer, or why there was none."""
+        at_ns = self._at(came.at_ns)
+        if self._phase != "asking":
+            return
+        self._drop("answer")
+        request, kept = self._how.prelude[self._question], self._books.prelude[-1]
+        kept.ended_ns = at_ns
+        kept.status = came.status
+        found = self._judged(request, came)
+        if isinstance(found, tuple):
+            kept.cause = found[1]
+            self._unanswered(*found, at_ns)
+        else:
+            self._fields |= {f"captured.{name}": value for name, value in found.items()}
+            self._question += 1
+            self._follow_prelude(at_ns)
+
+    def _judged(self, request: Request, came: Answer | Cause) -> dict[str, str] | tuple[str, str]:
+        """What an answer gives, by name; or an outcome and a sentence."""
+        if isinstance(came, Cause):
+            return of_no_answer(came)
+        if not request.goes_on(came.status):
+            body = came.body.decode("utf-8", "backslashreplace")
+            return refusal(came, self._how.status_of_answer(came.status, body))
+        return captured(request, came)
+
     # ---- what the driver says: connection and media
 
     @_never_raises
-    def dialled(self, now_ns: int) -> None:
-        """Connecting has begun."""
+    def dialled(self, now_ns: int, fields: Mapping[str, str] | None = None) -> None:
+        """Connecting has begun. `fields` are those that have only become known with the address."""
         if self._phase != "idle":
             return
         at_ns = self._at(now_ns)
         self._phase = "dialling"
+        self._fields |= fields or {}
         self._books.connection = Connection(dialled_ns=at_ns)
         self._due_in("connect", at_ns, self._limits.connect_s)
-        self._due_in("session", at_ns, self._limits.session_s)
+        if "session" not in self._deadlines:
+            self._due_in("session", at_ns, self._limits.session_s)
 
     @_never_raises
     def opened(self, facts: Opened) -> None:
@@ -310,6 +388,10 @@ class Conversation:
         return self._books.utterances[-1]
 
     @property
+    def _is_first(self) -> bool:
+        return len(self._books.utterances) == 1
+
+    @property
     def _is_last(self) -> bool:
         return len(self._books.utterances) == len(self._tasks)
 
@@ -324,7 +406,7 @@ class Conversation:
 
     @property
     def _past_mark(self) -> bool:
-        mark = self._how.mark
+        mark = self._ending.mark
         return self._phase == "ending" and (mark is None or self._step > mark)
 
     def _at(self, now_ns: int) -> int:
@@ -345,6 +427,8 @@ class Conversation:
 
     def _say(self, say: Say, role: Literal["open", "end", "keepalive"], at_ns: int) -> Send | None:
         """Ask for a message; None where a field of it has no value, which ends the session."""
+        if say.counts:
+            self._count()
         try:
             payload = say.render(self._fields)
         except KeyError as error:
@@ -356,6 +440,15 @@ class Conversation:
         self._ask(action)
         self._keep_alive(at_ns)
         return action
+
+    def _count(self) -> None:
+        """Bring {count.*} up to date."""
+        self._fields["count.acked"] = str(self._hearing.acked)
+        if self._progress is not None:
+            chunks, media_ns, media_bytes = self._progress()
+            self._fields["count.chunks_sent"] = str(chunks)
+            self._fields["count.media_ms"] = str(media_ns // 1_000_000)
+            self._fields["count.bytes_sent"] = str(media_bytes)
 
     # ---- messages
 
@@ -375,6 +468,10 @@ class Conversation:
             self._due_in("silence", max(at_ns, zero_ns or 0), self._limits.silence_s)
         if heard.changed and self._quiet_ns is not None:
             self._deadlines.setdefault("promote", at_ns + self._quiet_ns)
+        if self._hearing.owed:
+            self._settled_ns = None
+        elif heard.settled and self._past_mark:
+            self._settled_ns = at_ns
         self._offer(heard)
 
     def _offer(self, heard: Heard) -> None:
@@ -397,17 +494,21 @@ class Conversation:
                     self._done("message", at_ns)
                 elif "first_final" in step.on and self._hearing.headline_final_ns is not None:
                     self._done("first_final", self._hearing.headline_final_ns)
+                elif "settled" in step.on and self._settled_ns is not None:
+                    self._done("settled", self._settled_ns)
+                elif step.quiet_ns is not None:
+                    self._deadlines["done_quiet"] = at_ns + step.quiet_ns
                 return
         if heard.done and self._phase in ("media", "ending") and not self._is_done and self._early_done_ns is None:
             self._early_done_ns = at_ns
             self._books.warn(f"the service said that it was done {moment(self._utterance, at_ns)}, before the end mark")
 
     @property
-    def _waiting_step(self) -> Expect | Say | Lull | Finish | Grace | None:
+    def _waiting_step(self) -> Expect | Say | Lull | Finish | Grace | Refuse | None:
         if self._phase == "opening":
-            return self._how.opening[self._step]
-        if self._phase == "ending" and self._step < len(self._how.end):
-            return self._how.end[self._step]
+            return self._before[self._step].do
+        if self._phase == "ending" and self._step < len(self._ending.steps):
+            return self._ending.steps[self._step]
         return None
 
     @property
@@ -429,22 +530,51 @@ class Conversation:
             self._fields[f"captured.{name}"] = value if isinstance(value, str) else json.dumps(value, default=str)
         return True
 
-    # ---- the two scripts
+    # ---- the scripts
+
+    def _follow_prelude(self, at_ns: int) -> None:
+        """Ask the next question; behind the last one, dial."""
+        if self._question == len(self._how.prelude):
+            self._phase = "idle"
+            self._ask(Dial())
+            return
+        try:
+            ask = self._how.prelude[self._question].ask(self._fields)
+        except KeyError as error:
+            self._unanswered("profile_error", f"it needs {{{error.args[0]}}}, which has no value", at_ns)
+            return
+        self._books.prelude.append(Prelude(name=shown_address(ask), began_ns=at_ns))
+        self._deadlines["answer"] = at_ns + ask.timeout_ns
+        self._ask(ask)
+
+    def _unanswered(self, outcome: str, sentence: str, at_ns: int) -> None:
+        """The prelude came to nothing, and so does the session."""
+        self._settle(outcome, f"request {self._question + 1} of the prelude: {sentence}")
+        self._end(at_ns)
 
     def _follow_opening(self, at_ns: int) -> None:
-        """Go on with the opening script until a step that waits; behind its end the service is ready."""
-        while self._step < len(self._how.opening):
-            step = self._how.opening[self._step]
-            if isinstance(step, Expect):
-                if step.timeout_ns is not None:
-                    self._deadlines["wait"] = at_ns + step.timeout_ns
-                return
-            if self._say(step, "open", at_ns) is None:
-                return
+        """Go on with the script until a step that waits; behind its end the service is ready."""
+        while self._step < len(self._before):
+            step = self._before[self._step]
+            if step.taken(self._fields):
+                if isinstance(step.do, Expect):
+                    if step.do.timeout_ns is not None:
+                        self._deadlines["wait"] = at_ns + step.do.timeout_ns
+                    return
+                if not self._spoken(step.do, "open", at_ns):
+                    return
             self._step += 1
         self._drop("ready")
-        self._books.ready_ns = at_ns
+        if self._books.ready_ns is None:
+            self._books.ready_ns = at_ns
         self._ask_for_media(at_ns)
+
+    def _spoken(self, step: Any, role: Literal["open", "end"], at_ns: int) -> bool:
+        """Say it; False where that ends the session, which is what a step that refuses is for."""
+        if isinstance(step, Say):
+            return self._say(step, role, at_ns) is not None
+        self._refuse("profile_error", step.sentence(self._fields), at_ns)
+        return False
 
     def _ask_for_media(self, at_ns: int) -> None:
         self._phase = "waiting"
@@ -456,39 +586,55 @@ class Conversation:
         self._books.begin(task)
         self._fields["clip.id"] = task.id
         self._fields.update({f"clip.{name.removeprefix('clip.')}": value for name, value in task.fields.items()})
+        index = str(len(self._books.utterances) - 1)
+        self._fields["utterance.index"] = index
+        named = f"{self._fields.get('session.uuid', self._books.session)}/{index}"
+        self._fields["utterance.uuid"] = str(uuid.uuid5(uuid.NAMESPACE_OID, named))
         self._hearing.begin()
-        self._early_done_ns = None
+        self._early_done_ns = self._settled_ns = None
 
     def _begin_end(self, at_ns: int) -> None:
         self._phase = "ending"
         self._step = 0
+        self._ending = self._how.ending(self._fields)
         self._drop("source_end")
         self._keep_alive(at_ns)
         self._follow_end(at_ns)
 
     def _follow_end(self, at_ns: int) -> None:
         """Go on with the end script until a step that waits; behind its end the utterance is finished."""
-        while self._phase == "ending" and self._step < len(self._how.end):
-            if self._waits(self._how.end[self._step], at_ns):
+        while self._phase == "ending" and self._step < len(self._ending.steps):
+            if self._waits(self._ending.steps[self._step], at_ns):
                 return
             self._step += 1
         if self._phase != "ending":
             return
         if not self._is_done:  # a script without a done step: nobody said that it was all, so there is no time of it
-            self._close_output("quiet" if any(isinstance(step, Lull) for step in self._how.end) else "end of script")
+            self._close_output(
+                "quiet" if any(isinstance(step, Lull) for step in self._ending.steps) else "end of script"
+            )
         self._finish_utterance()
         if self.outcome is not None:
             self._hang_up(at_ns)
         else:
             self._begin_utterance()
-            self._ask_for_media(at_ns)
+            self._open_utterance(at_ns)
 
-    def _waits(self, step: Say | Lull | Finish | Grace, at_ns: int) -> bool:
+    def _open_utterance(self, at_ns: int) -> None:
+        """What each utterance begins with, on a connection that stands."""
+        self._phase, self._step, self._before = "opening", 0, self._how.begin
+        if self._before:
+            self._due_in("ready", at_ns, self._limits.ready_s)
+        self._follow_opening(at_ns)
+
+    def _waits(self, step: Any, at_ns: int) -> bool:
         """Take a step of the end script; True where something must happen before the next one."""
         match step:
+            case Refuse():
+                self._spoken(step, "end", at_ns)
             case Say():
                 action = self._say(step, "end", at_ns)
-                if action is not None and self._step == self._how.mark:
+                if action is not None and self._step == self._ending.mark:
                     self._marks.append((action, self._utterance))
                     self._drop("keepalive")  # nothing may follow the end mark
                 return action is None
@@ -505,16 +651,22 @@ class Conversation:
     def _awaits_done(self, step: Finish, at_ns: int) -> bool:
         if self._is_done:
             return False
-        early = {"message": self._early_done_ns, "first_final": self._hearing.headline_final_ns}
+        early = {
+            "message": self._early_done_ns,
+            "first_final": self._hearing.headline_final_ns,
+            "settled": self._settled_ns,
+        }
         for rule, said_ns in early.items():
             if rule in step.on and said_ns is not None:
                 self._close_output(rule, said_ns)
                 return False
         if step.timeout_ns is not None:
             self._deadlines["done"] = at_ns + step.timeout_ns
+        if step.quiet_ns is not None:
+            self._deadlines["done_quiet"] = at_ns + step.quiet_ns
         return True
 
-    def _done(self, rule: str, said_ns: int) -> None:
+    def _done(self, rule: str, said_ns: int | None) -> None:
         """The awaited end of the output has come."""
         self._close_output(rule, said_ns)
         self._step += 1
@@ -523,7 +675,7 @@ class Conversation:
     def _close_output(self, rule: str, said_ns: int | None = None) -> None:
         self._utterance.done_rule = rule
         self._utterance.done_ns = said_ns
-        self._drop("silence", "final", "done", "promote", *(["session"] if self._is_last else []))
+        self._drop("silence", "final", "done", "done_quiet", "promote", *(["session"] if self._is_last else []))
         self._promote()
 
     def _promote(self) -> None:
@@ -534,7 +686,7 @@ class Conversation:
         """Judge an utterance that is done; after the last one, the session."""
         utterance = self._utterance
         self._promote()
-        utterance.channels = self._hearing.channels()
+        utterance.channels, utterance.clock = self._hearing.channels(), self._hearing.clock
         profile = self._how.profile
         part = profile.channels.get(profile.headline)
         is_media = part is not None and part.stage == "media"
@@ -551,7 +703,8 @@ class Conversation:
         """The polite end: ours, or first a wait for the service's."""
         self._phase = "closing"
         self._deadlines.clear()
-        if self._how.target_closes and self.outcome == "ok":
+        finish = self._ending.finish
+        if finish is not None and finish.target_closes and self.outcome == "ok":
             self._due_in("their_close", at_ns, self._limits.close_s)
         else:
             self._shut_down(at_ns)
@@ -569,7 +722,7 @@ class Conversation:
 
     def _give_up(self, at_ns: int) -> None:
         """End now, on a service that does not answer or has no time left: a close, but no wait for an answer."""
-        if self._phase not in ("idle", "dialling") and not self._shut:
+        if self._phase not in _UNCONNECTED and not self._shut:
             self._ask(Shut())
         if self._phase != "idle":
             self._ask(Abort())
@@ -590,7 +743,7 @@ class Conversation:
         self._deadlines.clear()
         if utterance.outcome is None:
             utterance.outcome = outcome
-            utterance.channels = self._hearing.channels()
+            utterance.channels, utterance.clock = self._hearing.channels(), self._hearing.clock
 
     def _end(self, at_ns: int) -> None:
         if self.ended:
@@ -610,18 +763,18 @@ class Conversation:
             self._books.outcome, self._books.cause = "internal", sentence
             self._utterance.outcome = "internal"
         if not self.ended:
-            self._actions += [StopMedia(), Abort()] if self._books.connection else []
+            self._actions += [StopMedia(), Abort()] if self._books.connection or self._books.prelude else []
             self._end(self._now_ns)
 
     # ---- the end of the connection
 
     def _judge_loss(self, cause: Cause, at_ns: int) -> None:
         """The connection ended before the output was done, unless its end is what the profile waits for."""
-        rules = [step for step in self._how.end if isinstance(step, Finish)]
+        finish = self._ending.finish
         standing = Standing(
-            opened=self._phase not in ("idle", "dialling"),
+            opened=self._phase not in _UNCONNECTED,
             marked=self._past_mark,
-            close_is_done=bool(rules) and rules[0].by_close,
+            close_is_done=finish is not None and finish.by_close,
             said=self._hearing.said,
             moment=moment(self._utterance, at_ns),
             final=any(channel.last_final_ns is not None for channel in self._hearing.channels().values()),
@@ -651,7 +804,7 @@ class Conversation:
     def _keep_alive(self, at_ns: int) -> None:
         """Count anew from a message of ours; media is the keep-alive where the profile asks for one when idle."""
         keepalive = self._how.profile.keepalive
-        if keepalive is None or self._past_mark or self._phase in ("idle", "dialling", "closing", "ended"):
+        if keepalive is None or self._past_mark or self._phase in (*_UNCONNECTED, "closing", "ended"):
             return
         if keepalive.when == "always":
             self._deadlines.setdefault("keepalive", at_ns + nanoseconds(keepalive.every_s))
@@ -666,19 +819,33 @@ class Conversation:
         self._settle(outcome, sentence)
         self._give_up(at_ns)
 
+    def _answer_due(self, at_ns: int) -> None:
+        self._books.prelude[-1].ended_ns = at_ns
+        timeout_s = self._how.prelude[self._question].timeout_ns / 1e9
+        self._books.prelude[-1].cause = sentence = f"no answer within {timeout_s:g} s"
+        self._lapse("silent", f"request {self._question + 1} of the prelude: {sentence}", at_ns)
+
     def _connect_due(self, at_ns: int) -> None:
         self._lapse("connect_failed", f"no connection within {self._limits.connect_s:g} s", at_ns)
 
     def _ready_due(self, at_ns: int) -> None:
-        self._unready(f"not ready within {self._limits.ready_s:g} s of the connection", at_ns)
+        since = "the connection" if self._is_first else "the end of the utterance before"
+        self._unready(f"not ready within {self._limits.ready_s:g} s of {since}", at_ns)
 
     def _wait_due(self, at_ns: int) -> None:
         self._unready(f"no message that fits within {self._timeout}", at_ns)
 
     def _unready(self, sentence: str, at_ns: int) -> None:
         outcome = "silent" if self._last_message_ns is None else "target_error"
-        at = f"step {self._step + 1} of the opening script"
-        self._lapse(outcome, f"{sentence}, at {at}; {self._last_message(at_ns)}", at_ns)
+        self._lapse(outcome, f"{sentence}, at {self._where}; {self._last_message(at_ns)}", at_ns)
+
+    @property
+    def _where(self) -> str:
+        """The step of which script it is."""
+        opening = len(self._how.opening) if self._is_first else 0
+        if self._step < opening:
+            return f"step {self._step + 1} of the opening script"
+        return f"step {self._step - opening + 1} of what an utterance begins with"
 
     def _silence_due(self, at_ns: int) -> None:
         limit = f"nothing within our silence limit of {self._limits.silence_s:g} s"
@@ -697,6 +864,10 @@ class Conversation:
 
     def _unfinished(self, sentence: str, at_ns: int) -> None:
         self._lapse("no_final", f"{sentence}; {self._last_message(at_ns)}", at_ns)
+
+    def _done_quiet_due(self, at_ns: int) -> None:
+        del at_ns  # when it was done nobody said
+        self._done("quiet", None)
 
     def _session_due(self, at_ns: int) -> None:
         limit = f"our session limit of {self._limits.session_s:g} s"
@@ -725,6 +896,7 @@ class Conversation:
 
 
 _WHEN_DUE: Final[dict[str, Callable[[Conversation, int], Any]]] = {
+    "answer": Conversation._answer_due,
     "connect": Conversation._connect_due,
     "ready": Conversation._ready_due,
     "wait": Conversation._wait_due,
@@ -732,6 +904,7 @@ _WHEN_DUE: Final[dict[str, Callable[[Conversation, int], Any]]] = {
     "source_end": Conversation._begin_end,
     "final": Conversation._final_due,
     "done": Conversation._done_due,
+    "done_quiet": Conversation._done_quiet_due,
     "session": Conversation._session_due,
     "quiet": Conversation._next_step_due,
     "quiet_most": Conversation._next_step_due,

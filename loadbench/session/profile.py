@@ -7,17 +7,28 @@ show. Durations carry their unit in the key. `load` reads YAML 1.2 and reports a
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic.fields import FieldInfo
 
 JsonValue = Any
 T = TypeVar("T", bound="Part")
 Selector = Annotated[str, Field(description="a JMESPath expression on the decoded message")]
-Template = Annotated[str, Field(description="text with {session.id}, {session.uuid}, {clip.*}, {param.*}, {secret.*}")]
+Template = Annotated[
+    str,
+    Field(
+        description="text with {session.id}, {session.uuid}, {clip.*}, {param.*}, {secret.*}, {captured.*}, {signed.*}"
+    ),
+]
 
 
 class Part(BaseModel):
-    """Unknown keys are errors everywhere."""
+    """Unknown keys are errors everywhere. A key that Python will not have as a name is an alias, also when written."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, serialize_by_alias=True)
+
+
+def keys(part: type[BaseModel]) -> dict[str, FieldInfo]:
+    """The keys of a part as they stand in a file, with what the schema says of each."""
+    return {field.alias or name: field for name, field in part.model_fields.items()}
 
 
 class Condition(Part):
@@ -27,8 +38,23 @@ class Condition(Part):
     match: Selector | None = None
 
 
+class When(Part):
+    """Whether a step is taken: the value of `field` is this text (`equals`), or is not (`differs`).
+
+    Values are compared as the texts that {captured.NAME} gives: a captured true is "true". A field without a value
+    equals nothing.
+    """
+
+    field: str = Field(description="a field of templates, without its braces: captured.NAME, param.NAME, clip.NAME")
+    equals: str | None = None
+    differs: str | None = None
+
+
 class Ping(Part):
-    """WebSocket pings of ours. Off unless asked; a missing pong is recorded, and closes nothing unless `close`."""
+    """WebSocket pings of ours. Off unless asked; a missing pong is recorded, and closes nothing unless `close`.
+
+    `close`: a ping without a pong within `timeout_s` ends the session as lost.
+    """
 
     every_s: float | None = Field(None, gt=0)
     timeout_s: float | None = Field(None, gt=0)
@@ -45,8 +71,8 @@ class Poll(Part):
 class RequestsPart(Part):
     """Which request carries which message: a method and a path below the url, such as `PUT /input`.
 
-    All go over one connection, in order, each when the one before has been answered. An answer's body is a message; an
-    answer without one is the message null.
+    All go over one connection, in order, each when the one before has been answered; `open` carries what `begin` sends
+    as well. An answer's body is a message; an answer without one is the message null.
     """
 
     open: str | None = None
@@ -106,9 +132,14 @@ class WaitPart(Condition):
 
 
 class OpenStep(SendPart):
-    """A step of the opening script: exactly one of send_json, send_text, send_binary, send_base64, wait."""
+    """A step of a script before media: exactly one of send_json, send_text, send_binary, send_base64, wait, refuse.
+
+    `refuse` ends the session as profile_error with this sentence. `when`: the step is taken only then.
+    """
 
     wait: WaitPart | None = None
+    refuse: Template | None = None
+    when: When | None = None
 
     @model_validator(mode="after")
     def _one(self) -> "OpenStep":
@@ -123,21 +154,32 @@ class Quiet(Part):
 
 
 class DoneRule(Condition):
-    """The event after which nothing more can come: any of `on`, or a message that fits, or its `finals`-th final."""
+    """The event after which nothing more can come: any of `on`, or a message that fits.
 
-    on: list[Literal["close", "end_of_response", "message", "first_final"]] = ["close", "message"]
+    `message`: a rule with `event: done` fits it. `settled`: after the end mark something has been settled, and nothing
+    is owed any more (rules with `event: pending` and `event: settled`). `quiet`: nothing has come for `quiet_s` since
+    the end mark; when the output was done is then not known.
+    """
+
+    on: list[Literal["close", "end_of_response", "message", "first_final", "settled", "quiet"]] = ["close", "message"]
+    quiet_s: float | None = Field(None, gt=0)
     timeout_s: float | None = Field(None, gt=0)
     closes: Literal["client", "target"] = "client"
 
 
 class EndStep(SendPart):
-    """A step of the end script: exactly one of the send kinds, silence_s, quiet, end_body, done, grace_s."""
+    """A step of the end script: exactly one of the send kinds, silence_s, quiet, end_body, done, grace_s, refuse.
+
+    `when`: the step is taken only then; it is decided as the end script begins.
+    """
 
     silence_s: float | None = Field(None, gt=0)
     quiet: Quiet | None = None
     end_body: Literal[True] | None = None
     done: DoneRule | None = None
     grace_s: float | None = Field(None, gt=0)
+    refuse: Template | None = None
+    when: When | None = None
 
     @model_validator(mode="after")
     def _one(self) -> "EndStep":
@@ -219,6 +261,7 @@ class Rule(Condition):
     """What a message means. `each` applies it to every element of a list; `where` keeps those that fit.
 
     `event`: ready and ack are counted apart and are no output; done ends the utterance; ignore drops the message.
+    pending says that something is owed, by the value of `key`, and settled that it is not any more (`done: settled`).
     `outcome`: rejected (capacity or authorisation), auth_expired, pace_refused and fatal end the session;
     recoverable and warning are counted.
     """
@@ -227,22 +270,27 @@ class Rule(Condition):
     where: Selector | None = None
     channel: Template | None = None
     text: TextRule | None = None
-    event: Literal["ready", "ack", "done", "speech_start", "speech_end", "ignore"] | None = None
+    event: Literal["ready", "ack", "done", "pending", "settled", "speech_start", "speech_end", "ignore"] | None = None
+    key: Selector | None = None
     outcome: Literal["rejected", "auth_expired", "pace_refused", "fatal", "recoverable", "warning"] | None = None
     detail: Selector | None = None
 
 
 class StatusRule(Part):
-    """What a refusal means: by HTTP status, or by close code."""
+    """What a refusal means: by HTTP status, or by close code.
+
+    `before_output`: only where the service has not said any text yet.
+    """
 
     status: list[int] = []
     close_code: list[int] = []
     reason: str | None = Field(None, description="a regular expression on the close reason or the body")
+    before_output: bool = False
     outcome: Literal["rejected", "auth_expired", "pace_refused", "fatal"]
 
 
 class MediaClock(Part):
-    """Where the service says it is in the media."""
+    """Where the service says it is in the media: how far it has heard, and how far its text is final. Recorded."""
 
     processed: Selector | None = None
     final: Selector | None = None
@@ -309,6 +357,43 @@ class Pace(Part):
     session_s_max: float | None = None
 
 
+class Signed(Part):
+    """A value worked out for each session just before it connects: exactly one of the functions below.
+
+    `hmac` of `message` under `key`, as base64 or hex; `md5` in hex; `base64`; `quote`, percent-encoded up to the
+    unreserved characters of RFC 3986; `text`; `sorted_query`, its names in their order and `name=value` joined by &
+    (`quote: false` leaves the values as they are).
+    """
+
+    hmac: Literal["sha1", "sha256", "sha512"] | None = None
+    key: Template | None = None
+    message: Template | None = None
+    as_: Literal["base64", "hex"] = Field("base64", alias="as", description="how an hmac is written")
+    md5: Template | None = None
+    base64: Template | None = None
+    quote: bool | Template | None = None
+    text: Template | None = None
+    sorted_query: dict[str, Template] | None = None
+
+
+class PreludeStep(Part):
+    """An HTTP request before the connection. In order, for each session, never cached, never retried.
+
+    `request` is method and address: "POST https://host/path". It has one body or none: `json`, or a `form`.
+    `expect`: the statuses that go on, any 2xx when left out. What another means is said by `receive.statuses`; else
+    401, 402, 403, 429 and 503 are rejected, and the rest target_error. `capture` keeps values of the JSON answer as
+    {captured.NAME}. Redirects are not followed.
+    """
+
+    request: Template
+    headers: dict[str, Template] = {}
+    json_: JsonValue = Field(None, alias="json", description="the body, as JSON")
+    form: dict[str, Template] | None = Field(None, description="the body, as an HTML form")
+    expect: list[int] = []
+    capture: dict[str, Selector] = {}
+    timeout_s: float = Field(10.0, gt=0)
+
+
 class Simulated(Part):
     """What a simulator says where it cannot be derived from the rules: templates of whole messages."""
 
@@ -330,16 +415,17 @@ class Profile(Part):
     about: str = ""
     checked: str = Field("", description="how this profile was checked: against what, or from documents only")
     params: dict[str, str] = Field({}, description="settings that a plan may change, with their defaults")
+    signed: dict[str, Signed] = Field({}, description="values worked out in this order, for {signed.NAME}")
+    prelude: list[PreludeStep] = Field([], description="HTTP requests before the connection")
     transport: TransportPart
     channels: dict[str, ChannelPart] = {"transcript": ChannelPart()}
     primary: str | None = Field(None, description="the headline channel; else translation, else recognition")
-    open: list[OpenStep] = []
+    open: list[OpenStep] = Field([], description="what is said and awaited once, before the service is ready")
+    begin: list[OpenStep] = Field([], description="what is said and awaited before the media of each utterance")
     media: MediaPart
     end: list[EndStep] = []
     receive: Receive
     never_final: NeverFinal = NeverFinal()
-    ignore_empty: bool = True
-    ignore_unchanged: bool = True
     close: ClosePart = ClosePart()
     keepalive: KeepAlive | None = None
     pace: Pace = Pace()
@@ -355,8 +441,8 @@ class Profile(Part):
 
 
 def _exactly_one(step: T) -> T:
-    given = sorted(step.model_fields_set)
+    given = sorted(step.model_fields_set - {"when"})
     if len(given) != 1:
-        allowed = ", ".join(sorted(type(step).model_fields))
+        allowed = ", ".join(sorted(type(step).model_fields.keys() - {"when"}))
         raise ValueError(f"a step is exactly one of {allowed}; this one has {given or 'none'}")
     return step

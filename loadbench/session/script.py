@@ -5,12 +5,26 @@ Nothing here changes after it was made. Spans are whole nanoseconds.
 
 import base64
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from loadbench.session.profile import Condition, DoneRule, EndStep, OpenStep, Profile, Quiet, Rule, SendPart, StatusRule
+from loadbench.session.prelude import Request, compile_prelude
+from loadbench.session.profile import (
+    Condition,
+    DoneRule,
+    EndStep,
+    MediaClock,
+    OpenStep,
+    Profile,
+    Quiet,
+    Rule,
+    SendPart,
+    StatusRule,
+    When,
+)
 from loadbench.session.select import SELECT_ERRORS, compile_condition, compile_selector
+from loadbench.session.signing import Signing, compile_signing
 from loadbench.session.template import compile_json, compile_text
 from loadbench.session.text import CompiledText, RuleError, compile_rule
 from loadbench.session.wire import Kind
@@ -29,10 +43,11 @@ _FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """Send one message."""
+    """Send one message. `counts`: it tells how much has been sent so far."""
 
     kind: Kind
     render: Callable[[Fields], bytes]
+    counts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +74,8 @@ class Finish:
     on: frozenset[str]
     fits: Test | None
     timeout_ns: int | None
+    quiet_ns: int | None = None
+    target_closes: bool = False
 
     @property
     def by_close(self) -> bool:
@@ -74,12 +91,50 @@ class Grace:
 
 
 @dataclass(frozen=True, slots=True)
+class Refuse:
+    """End the session: what the service wants is not what the profile can do."""
+
+    sentence: Callable[[Fields], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of a script; `when` (None: always) decides from a session's fields whether it is taken."""
+
+    do: Say | Expect | Lull | Finish | Grace | Refuse
+    when: Callable[[Fields], bool] | None = None
+
+    def taken(self, fields: Fields) -> bool:
+        """Whether a session with these fields takes it."""
+        return self.when is None or self.when(fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The end script of one session. `mark` is the step that is the end mark; None: there is none."""
+
+    steps: tuple[Say | Expect | Lull | Finish | Grace | Refuse, ...]
+    mark: int | None
+    finish: Finish | None
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """How messages tell where in the media the service is; None: they do not."""
+
+    processed: Selector | None
+    final: Selector | None
+    unit: Literal["s", "ms", "10ms", "hms"]
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """What a refusal or a close means."""
 
     status: frozenset[int]
     close_code: frozenset[int]
     reason: re.Pattern[str] | None
+    before_output: bool
     outcome: str
 
     def fits(self, text: str) -> bool:
@@ -97,23 +152,26 @@ class Meaning:
     whole: bool
     channel: str | Callable[[Fields, Any], str]
     text: CompiledText | None
-    event: Literal["ready", "ack", "done", "speech_start", "speech_end", "ignore"] | None
+    event: Literal["ready", "ack", "done", "pending", "settled", "speech_start", "speech_end", "ignore"] | None
+    key: Selector | None
     outcome: str | None
     detail: Selector | None
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A profile, ready to be followed. `mark` is the step of `end` that is the end mark; None: there is none.
+    """A profile, ready to be followed. `usual_end` is the end script where no step of it has a condition.
 
     `promote_after_ns` is how long a text must stay as it is to become final; None: only the end of the output does it.
     """
 
     profile: Profile
-    opening: tuple[Say | Expect, ...]
-    end: tuple[Say | Lull | Finish | Grace, ...]
-    mark: int | None
-    target_closes: bool
+    signing: Signing
+    prelude: tuple[Request, ...]
+    opening: tuple[Step, ...]
+    begin: tuple[Step, ...]
+    end: tuple[Step, ...]
+    usual_end: Ending | None
     meanings: tuple[Meaning, ...]
     statuses: tuple[Status, ...]
     first_only: bool
@@ -121,31 +179,37 @@ class Compiled:
     ack: Test | None
     promote_after_ns: int | None
     keepalive: Say | None
+    clock: Clock | None
+
+    def ending(self, fields: Fields) -> Ending:
+        """The end script of a session with these fields."""
+        return self.usual_end or _ending(step.do for step in self.end if step.taken(fields))
 
     def status_of_answer(self, status: int | None, body: str) -> str | None:
         """The outcome that the profile gives to an HTTP answer."""
         return next((rule.outcome for rule in self.statuses if status in rule.status and rule.fits(body)), None)
 
-    def status_of_close(self, code: int | None, reason: str) -> str | None:
-        """The outcome that the profile gives to a close code."""
-        return next((rule.outcome for rule in self.statuses if code in rule.close_code and rule.fits(reason)), None)
+    def status_of_close(self, code: int | None, reason: str, *, said: bool) -> str | None:
+        """The outcome that the profile gives to a close code. `said`: the service had said some text before."""
+        fitting = (rule for rule in self.statuses if code in rule.close_code and rule.fits(reason))
+        return next((rule.outcome for rule in fitting if not (said and rule.before_output)), None)
 
 
 def compile_profile(profile: Profile) -> Compiled:
     """Make a profile ready; once for all sessions."""
     end = [step for part in profile.end if (step := _end_step(part)) is not None]
     if profile.close.grace_s:
-        end.append(Grace(nanoseconds(profile.close.grace_s)))
-    done = next((index for index, step in enumerate(end) if isinstance(step, Finish)), len(end))
-    says = [index for index, step in enumerate(end[:done]) if isinstance(step, Say)]
+        end.append(Step(Grace(nanoseconds(profile.close.grace_s))))
     ack = profile.media.ack
     quiet = profile.never_final.rule == "promote_on_quiet"
     return Compiled(
         profile=profile,
+        signing=compile_signing(profile.signed),
+        prelude=tuple(map(compile_prelude, profile.prelude)),
         opening=tuple(map(_open_step, profile.open)),
+        begin=tuple(map(_open_step, profile.begin)),
         end=tuple(end),
-        mark=says[-1] if says else None,
-        target_closes=any(part.done is not None and part.done.closes == "target" for part in profile.end),
+        usual_end=None if any(step.when for step in end) else _ending(step.do for step in end),
         meanings=tuple(_meaning(rule, profile) for rule in profile.receive.rules),
         statuses=tuple(map(_status, profile.receive.statuses)),
         first_only=profile.receive.fire == "first",
@@ -153,6 +217,7 @@ def compile_profile(profile: Profile) -> Compiled:
         ack=None if ack is None else _always if ack.one_per_chunk else _condition(ack),
         promote_after_ns=_optional(profile.never_final.quiet_s) if quiet else None,
         keepalive=_say(profile.keepalive) if profile.keepalive else None,
+        clock=_clock(profile.receive.clock) if profile.receive.clock else None,
     )
 
 
@@ -185,35 +250,76 @@ def _condition(part: Condition) -> Test | None:
 def _say(part: SendPart) -> Say:
     given = part.model_fields_set
     if "send_json" in given:
-        return Say("text", compile_json(part.send_json).render)
+        json = compile_json(part.send_json)
+        return Say("text", json.render, _counts(json.names))
     if "send_base64" in given:
         fixed = base64.b64decode(part.send_base64 or "")
         return Say("binary", lambda _: fixed)
     text = compile_text((part.send_binary if "send_binary" in given else part.send_text) or "")
-    return Say("binary" if "send_binary" in given else "text", lambda fields: text.render(fields).encode())
+    kind: Kind = "binary" if "send_binary" in given else "text"
+    return Say(kind, lambda fields: text.render(fields).encode(), _counts(text.names))
 
 
-def _open_step(part: OpenStep) -> Say | Expect:
+def _counts(names: Iterable[str]) -> bool:
+    return any(name.startswith("count.") for name in names)
+
+
+def _when(part: When | None) -> Callable[[Fields], bool] | None:
+    if part is None:
+        return None
+    field, equals, differs = part.field, part.equals, part.differs
+    if equals is not None:
+        return lambda fields: fields.get(field) == equals
+    return lambda fields: fields.get(field) != differs
+
+
+def _open_step(part: OpenStep) -> Step:
+    when = _when(part.when)
+    if part.refuse is not None:
+        return Step(Refuse(compile_text(part.refuse).render), when)
     if part.wait is None:
-        return _say(part)
+        return Step(_say(part), when)
     capture = {name: compile_selector(expr) for name, expr in part.wait.capture.items()}
-    return Expect(_condition(part.wait) or _always, _optional(part.wait.timeout_s), capture)
+    return Step(Expect(_condition(part.wait) or _always, _optional(part.wait.timeout_s), capture), when)
 
 
-def _end_step(part: EndStep) -> Say | Lull | Finish | Grace | None:
+def _end_step(part: EndStep) -> Step | None:
     """None for the silence, which is part of the media already."""
+    return None if part.silence_s is not None else Step(_end_deed(part), _when(part.when))
+
+
+def _end_deed(part: EndStep) -> Say | Lull | Finish | Grace | Refuse:
     match part:
-        case EndStep(silence_s=float()):
-            return None
+        case EndStep(refuse=str() as sentence):
+            return Refuse(compile_text(sentence).render)
         case EndStep(quiet=Quiet() as quiet):
             return Lull(nanoseconds(quiet.for_s), nanoseconds(quiet.max_s))
         case EndStep(end_body=True):
             return Say("end", lambda _: b"")
         case EndStep(done=DoneRule() as done):
-            return Finish(frozenset(done.on), _condition(done), _optional(done.timeout_s))
+            return Finish(
+                frozenset(done.on),
+                _condition(done),
+                _optional(done.timeout_s),
+                _optional(done.quiet_s),
+                target_closes=done.closes == "target",
+            )
         case EndStep(grace_s=float() as grace_s):
             return Grace(nanoseconds(grace_s))
     return _say(part)
+
+
+def _ending(steps: Iterable[Any]) -> Ending:
+    """The end mark is the last message before the client waits for the end."""
+    script = tuple(steps)
+    at = next((index for index, step in enumerate(script) if isinstance(step, Finish)), len(script))
+    says = [index for index, step in enumerate(script[:at]) if isinstance(step, Say)]
+    return Ending(script, says[-1] if says else None, script[at] if at < len(script) else None)
+
+
+def _clock(part: MediaClock) -> Clock:
+    processed, final = (None if text is None else compile_selector(text) for text in (part.processed, part.final))
+    return Clock(processed, final, part.unit)
 
 
 def _status(rule: StatusRule) -> Status:
@@ -221,6 +327,7 @@ def _status(rule: StatusRule) -> Status:
         frozenset(rule.status),
         frozenset(rule.close_code),
         None if rule.reason is None else re.compile(rule.reason),
+        rule.before_output,
         "target_error" if rule.outcome == "fatal" else rule.outcome,
     )
 
@@ -234,6 +341,7 @@ def _meaning(rule: Rule, profile: Profile) -> Meaning:
         channel=_channel(rule.channel or next(iter(profile.channels))),
         text=None if rule.text is None else compile_rule(rule.text),
         event=rule.event,
+        key=None if rule.key is None else compile_selector(rule.key),
         outcome="target_error" if rule.outcome == "fatal" else rule.outcome,
         detail=None if rule.detail is None else compile_selector(rule.detail),
     )

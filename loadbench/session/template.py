@@ -13,7 +13,12 @@ from typing import Any, Final
 _NAME: Final = r"[A-Za-z_]\w*(?:\.[\w-]+)*"
 _FIELD: Final = re.compile(rf"\{{\{{({_NAME})\}}\}}|\{{({_NAME})\}}")
 # A JSON leaf that is nothing but one of these becomes a number, or a list of numbers.
-NUMBERS: Final = frozenset({"media.ms", "media.index", "media.count", "media.floats", "count.chunks_sent"})
+NUMBERS: Final = frozenset(
+    {
+        *("media.ms", "media.index", "media.count", "media.floats", "utterance.index"),
+        *("count.chunks_sent", "count.acked", "count.media_ms", "count.bytes_sent"),
+    }
+)
 
 
 class TemplateError(ValueError):

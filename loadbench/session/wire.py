@@ -4,7 +4,7 @@ The conversation never sees a socket or a clock: times come in as arguments, on 
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Kind = Literal["text", "binary", "end"]  # "end" is the end of a request's body; WebSocket has none
 
@@ -16,6 +16,26 @@ class Send:
     kind: Kind
     payload: bytes
     role: Literal["open", "end", "keepalive"] = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Make this HTTP request of the prelude. Answered by `Conversation.asked`; Abort takes it back.
+
+    `url`, `headers`, `body` and `proxy`, the url of one that was asked for, may hold secrets.
+    """
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes | None
+    timeout_ns: int
+    proxy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Dial:
+    """Connect. Answered by `Conversation.dialled`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +67,29 @@ class Ended:
     """The conversation is over and its record is complete."""
 
 
-Action = Send | StartMedia | StopMedia | Shut | Abort | Ended
+Action = Ask | Dial | Send | StartMedia | StopMedia | Shut | Abort | Ended
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of an `Ask`: an HTTP answer, whole and within our limit, at `at_ns`.
+
+    `location` is where a redirect points, without user, query and fragment; `retry_after_s` is None where unsaid.
+    """
+
+    at_ns: int
+    status: int
+    body: bytes
+    retry_after_s: float | None = None
+    location: str = ""
+
+
+class Progress(NamedTuple):
+    """How much of the utterance at hand has been handed over: chunks, media time, bytes of media."""
+
+    chunks: int
+    media_ns: int
+    media_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,25 +117,16 @@ class Cause:
       tls        the handshake or the certificate         rejected   an HTTP answer instead of the stream: `status`
       protocol   bytes that break the protocol            too_big    over our message limit
       resource   file handles or ports on our side ran out aborted   we dropped it
+      no_pong    a ping of ours found no answer in time, and the profile says that this ends the session
 
     `location` is where a redirect points, without user, query and fragment.
-    `pongs_missed` counts pings of ours that found no answer in time; they close nothing.
+    `pongs_missed` counts pings of ours that found no answer in time.
     """
 
     kind: Literal[
-        "closed",
-        "eof",
-        "reset",
-        "refused",
-        "proxy",
-        "dns",
-        "tls",
-        "rejected",
-        "protocol",
-        "too_big",
-        "resource",
-        "aborted",
-    ]
+        "closed", "eof", "reset", "refused", "proxy", "dns", "tls", "rejected", "protocol", "too_big", "resource",
+        "aborted", "no_pong",
+    ]  # fmt: skip
     at_ns: int
     by: Literal["us", "target", "network"] = "target"
     code: int | None = None

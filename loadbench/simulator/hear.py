@@ -46,7 +46,9 @@ class Grammar:
 
     def __init__(self, profile: Profile) -> None:
         part = profile.media
-        self.opening = [None if step.wait else _shape("opening message", step) for step in profile.open]
+        taken = [(at, step) for at, step in enumerate(profile.open) if step.refuse is None]  # nobody hears a refusal
+        self.opening = [None if step.wait else _shape("opening message", step) for _, step in taken]
+        self.places = [at for at, _ in taken]
         self.endings = [_shape("end mark", step) for step in _sends(profile)]
         self.others = [_shape("farewell", step) for step in profile.end if step.model_fields_set & SENDS]
         self.others += [_shape("keep-alive", profile.keepalive)] if profile.keepalive else []
@@ -57,6 +59,7 @@ class Grammar:
             Wrapped(template, template == part.last and part.last != part.message, part.format) for template in given
         ]
         self.marked = bool(self.endings) or any(step.end_body for step in profile.end) or part.last is not None
+        self.quiet_first = any(step.quiet for step in profile.end[: _at_done(profile)])
 
 
 class Wrapped:
@@ -93,7 +96,7 @@ class Ear:
         steps = self._grammar.opening
         if self._at < len(steps) and steps[self._at] is None:
             self._at += 1
-            return self._at - 1
+            return self._grammar.places[self._at - 1]
         return None
 
     @property
@@ -182,8 +185,11 @@ def strangers(profile: Profile, query: Iterable[str]) -> list[str]:
 
 def _sends(profile: Profile) -> list[SendPart]:
     """The end marks: what is sent before the client waits for the end. What it sends after that is a farewell."""
-    done = next((at for at, step in enumerate(profile.end) if step.done), len(profile.end))
-    return [step for step in profile.end[:done] if step.model_fields_set & SENDS]
+    return [step for step in profile.end[: _at_done(profile)] if step.model_fields_set & SENDS]
+
+
+def _at_done(profile: Profile) -> int:
+    return next((at for at, step in enumerate(profile.end) if step.done), len(profile.end))
 
 
 def _shape(name: str, step: SendPart) -> Shape:

@@ -142,10 +142,8 @@ class _Server:
         talk = {"websocket": self._websocket, "http": self._http}.get(house.profile.transport.kind, self._first_of_many)
         task = asyncio.ensure_future(talk(request, entry, course))
         self._tasks.add(task)
-        try:
-            return await task
-        finally:
-            self._tasks.discard(task)
+        task.add_done_callback(self._tasks.discard)  # when it is over itself, not when its client has gone
+        return await task
 
     def _refusal(self, request: web.Request, now_ns: int, *, refused: bool) -> int | None:
         """The HTTP status with which this request is turned away; None: it is not, or in the profile's words."""
@@ -221,7 +219,6 @@ class _Server:
             by = wire.ended or "client"
             raise
         finally:
-            await silenced(talking)
             sitting.gone(house.clock(), by, None)  # before anything is awaited: nobody goes unlogged
             await silenced(talking)
         return await wire.begun()

@@ -15,7 +15,7 @@ from loadbench.simulator.mouth import Mouth
 from loadbench.simulator.options import Options
 from loadbench.simulator.speak import Speaker
 
-QUIET_NS = SECOND // 2  # where a profile has no end mark, media that pauses so long is over
+QUIET_NS = SECOND // 2  # media that pauses so long is over, where a profile has no end mark or waits before it
 FAREWELL_NS = 5 * SECOND  # a client that does not close after the done message is closed on
 TRY_AGAIN_LATER = 1013  # the close code of a service that is full, where a profile has none of its own
 
@@ -255,7 +255,7 @@ class Sitting:
             self._first(now_ns)
         if self._slot_ns is not None:
             self._acknowledge(now_ns, 1)
-        if not house.grammar.marked:
+        if not house.grammar.marked or house.grammar.quiet_first:  # the client waits for finals, and then marks the end
             count = len(entry.chunks_ns)
             self.mouth.at(now_ns + QUIET_NS, lambda _: self._over_if(count, now_ns))
 
@@ -308,7 +308,7 @@ class Sitting:
 
     async def _over_if(self, count: int, last_ns: int) -> None:
         if len(self.entry.chunks_ns) == count and self.entry.end_ns is None:
-            self.ended(last_ns)
+            self.ended(last_ns, last=not self.house.grammar.marked)
 
     async def _done(self, _: int) -> None:
         self._over = True

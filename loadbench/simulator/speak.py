@@ -370,6 +370,8 @@ def _delta(rule: TextRule, turn: Turn) -> list[Fill]:
     if rule.replace and (turn.final or rule.text is None):
         return [[*key, (rule.replace, turn.now)]]
     added = _added(turn)
+    if turn.sealed and not turn.was and added[:1].isascii():
+        added = f" {added}"  # where nothing is ever final, all texts are one
     return [[*key, (rule.text or "@", added.strip() if rule.join else added)]]
 
 

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import cast
 
-from loadbench.transports.contract import Transport
+from loadbench.transports.contract import Asker, Transport
 
 NAMES = ("websocket", "http", "upload", "requests", "memory")
 
@@ -13,3 +13,8 @@ def load(name: str) -> Transport:
     if name not in NAMES:
         raise ValueError(f"no transport is called {name!r}; there are {', '.join(NAMES)}")
     return cast(Transport, import_module(f"loadbench.transports.{name}").transport)
+
+
+def load_asker() -> Asker:
+    """What carries out the requests of a prelude; its client library is imported only now."""
+    return cast(Asker, import_module("loadbench.transports.ask"))

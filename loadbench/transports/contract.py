@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
-from loadbench.session.wire import Cause, Kind, Opened
+from loadbench.session.wire import Answer, Ask, Cause, Kind, Opened
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Clock = Callable[[], int]  # the run clock: monotonic, nanoseconds
@@ -47,7 +47,7 @@ class Address:
     `proxy`: the url of an HTTP proxy that is asked to CONNECT, whatever the scheme of `url`; "" for none, and the
     environment is not asked.
     `ping_every_s`: WebSocket pings of ours, off when None. One without a pong within `ping_timeout_s` is counted on the
-    link and closes nothing: a service whose pongs queue behind its model still works.
+    link and closes nothing, unless `ping_close`: a service whose pongs queue behind its model still works.
     """
 
     url: str
@@ -62,6 +62,7 @@ class Address:
     requests: Requests | None = None
     ping_every_s: float | None = None
     ping_timeout_s: float | None = None
+    ping_close: bool = False
 
 
 class AddressError(ValueError):
@@ -141,6 +142,16 @@ class Encoder(Protocol):
 
     def joined(self, kind: Kind, before: bytes, shared: Buffer, after: bytes) -> bytes:
         """A complete message around a shared part."""
+
+
+class Asker(Protocol):
+    """Carries out the HTTP requests of a prelude."""
+
+    def check(self, request: Ask, tls: Tls) -> None:
+        """Raise `AddressError` with all that is wrong in a request; contacts nobody."""
+
+    async def ask(self, request: Ask, tls: Tls, clock: Clock) -> Answer | Cause:
+        """The answer, whole, or why there was none. Raises only `AddressError`. May be cancelled at any time."""
 
 
 class Transport(Protocol):

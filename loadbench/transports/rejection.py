@@ -88,12 +88,17 @@ def location(response: h11.Response) -> str:
     """Where a redirect points, without what may be secret in it: user, query, fragment. "" where it does not say."""
     for name, value in response.headers:
         if bytes(name).lower() == b"location":
-            try:
-                parts = urlsplit(bytes(value).decode("latin-1"))
-            except ValueError:
-                return ""
-            return shorten(urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")), LOCATION)
+            return redirected(bytes(value).decode("latin-1"))
     return ""
+
+
+def redirected(url: str) -> str:
+    """As `location`, of the header's value."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    return shorten(urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")), LOCATION)
 
 
 def retry_after_s(headers: Iterable[Sequence[bytes]]) -> float | None:

@@ -31,6 +31,7 @@ _SWITCHING = b"HTTP/1.1 101"
 _NO_CODE = 1005  # RFC 6455 7.1.5: the close frame carried none
 _NOT_TEXT = 1007
 _TOO_BIG = 1009
+_NO_PONG = 1011  # as other clients say it
 _BLANK_LINE = b"\r\n\r\n"
 _WHOLE_TEXT = 0x81  # RFC 6455 5.2: the last frame of its message, no extension, text
 _WHOLE = (_WHOLE_TEXT, 0x82)
@@ -307,6 +308,10 @@ class WebSocketLink(SocketLink):
     def _pong_due(self, payload: bytes) -> None:
         if payload in self._awaited_pongs and self.cause is None:
             self.pongs_missed += 1
+            if self._address.ping_close:
+                self.shut(_NO_PONG)
+                within = f"none within {self._address.ping_timeout_s:g} s"
+                self.end(Cause("no_pong", self.clock(), by="us", code=_NO_PONG, reason=within))
 
 
 def payload_at(data: bytes, at: int) -> tuple[int, int] | None:

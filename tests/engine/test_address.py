@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import pytest
@@ -20,13 +21,14 @@ def test_fields_name_the_session_its_clip_the_settings_and_the_calendar() -> Non
     fields = addresses(params={"model": "small"}, secrets={"token": "t0k"}).fields(
         "w-s1", {"id": "c", "source_lang": "en"}
     )
-    uuid = fields.pop("session.uuid")
+    uuid, random = fields.pop("session.uuid"), fields.pop("random.hex")
     assert fields == {
         "session.id": "w-s1", "clip.id": "c", "clip.source_lang": "en", "param.rate": "16000", "param.model": "small",
         "secret.token": "t0k", "time.unix": "1700000000", "time.unix_ms": "1700000000123", "host": "asr.example",
-        "port": "2700",
+        "port": "2700", "time.rfc1123": "Tue, 14 Nov 2023 22:13:20 GMT", "time.iso": "2023-11-14T22:13:20.123Z",
     }  # fmt: skip
     assert uuid[14] == "4"
+    assert re.fullmatch("[0-9a-f]{16}", random)
 
 
 def test_the_uuid_comes_from_the_seed_the_run_and_the_session() -> None:

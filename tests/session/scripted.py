@@ -1,20 +1,36 @@
 """Plays a conversation against a scripted service in virtual time; the driver is as plain as can be.
 
-Times are seconds from the dial, which is at `DIAL_NS` on the run clock. The driver opens at once, starts media as soon
-as it is asked to, hands every message over in the instant, and answers a Shut as a service would, unless it is `mute`.
+Times are seconds from the beginning, which is at `DIAL_NS` on the run clock, and without a prelude is the dial. The
+driver opens at once, starts media as soon as it is asked to, hands every message over in the instant, and answers a
+Shut as a service would, unless it is `mute`. `answers` are what the prelude's requests get, with the time each takes.
 """
 
 import heapq
 import itertools
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from loadbench.results.record import SessionRecord, Utterance
 from loadbench.session.machine import Compiled, Conversation
 from loadbench.session.profile import Profile
-from loadbench.session.wire import Abort, Action, Cause, ClipTask, Ended, Limits, Opened, Send, Shut, StartMedia
+from loadbench.session.wire import (
+    Abort,
+    Action,
+    Answer,
+    Ask,
+    Cause,
+    ClipTask,
+    Dial,
+    Ended,
+    Limits,
+    Opened,
+    Progress,
+    Send,
+    Shut,
+    StartMedia,
+)
 
 DIAL_NS = 100_000_000_000
 S = 1_000_000_000
@@ -57,7 +73,7 @@ def profile(**parts: Any) -> Profile:
 
 @dataclass
 class Play:
-    """One conversation and all that it did: `did` holds (seconds from the dial, action)."""
+    """One conversation and all that it did: `did` holds (seconds from the beginning, action)."""
 
     how: Profile
     events: Iterable[Event] = ()
@@ -68,20 +84,27 @@ class Play:
     mute: bool = False
     opens: bool = True
     horizon_s: float = 1_000.0
+    answers: Sequence[tuple[float, Answer | Cause]] = ()
     did: list[tuple[float, Action]] = field(default_factory=list)
 
     def run(self) -> "Play":
         tasks = [ClipTask(f"clip-{n}", round(span * S), round(span * 50)) for n, span in enumerate(self.media_s)]
         self.talk = Conversation(
-            self.how, tasks, self.limits, self.fields, session="s1", planned_ns=DIAL_NS, compiled=self.compiled
+            self.how,
+            tasks,
+            self.limits,
+            self.fields,
+            session="s1",
+            planned_ns=DIAL_NS,
+            compiled=self.compiled,
+            progress=self._handed_over,
         )
+        self._answers = iter(self.answers)
         self._order = itertools.count()
         self._queue: list[tuple[int, int, Callable[[int], None]]] = []
         for at_s, event in self.events:
             self.at(DIAL_NS + round(at_s * S), self._event(event))
-        self._told(lambda at: self.talk.dialled(at), DIAL_NS)
-        if self.opens:
-            self._told(lambda at: self.talk.opened(Opened(at)), DIAL_NS)
+        self._told(self.talk.begin, DIAL_NS)
         while not self.talk.ended and (next_ns := self._next_ns()) is not None:
             if next_ns - DIAL_NS > self.horizon_s * S:
                 break
@@ -116,8 +139,17 @@ class Play:
             self._do(action, at_ns)
 
     def _do(self, action: Action, at_ns: int) -> None:
-        if isinstance(action, StartMedia):
+        if isinstance(action, Ask):
+            if (given := next(self._answers, None)) is not None:
+                came_ns = at_ns + round(given[0] * S)
+                self.at(came_ns, lambda at: self.talk.asked(replace(given[1], at_ns=at)))
+        elif isinstance(action, Dial):
+            self._told(self.talk.dialled, at_ns)
+            if self.opens:
+                self._told(lambda at: self.talk.opened(Opened(at)), at_ns)
+        elif isinstance(action, StartMedia):
             index = action.index
+            self._zero_ns = at_ns
             self._told(lambda at: self.talk.media_started(index, at, at), at_ns)
             end_ns = at_ns + round(self.media_s[index] * S)
             self.at(end_ns, lambda at: self.talk.media_ended(index, round(self.media_s[index] * 50), at))
@@ -127,6 +159,11 @@ class Play:
             self.at(at_ns, self._event(Cause("closed", 0, by="us", code=action.code)))
         elif isinstance(action, Abort):
             self.at(at_ns, self._event(Cause("aborted", 0, by="us")))
+
+    def _handed_over(self) -> Progress:
+        """50 chunks a second of 640 bytes, as they come due."""
+        chunks = round((self.talk._now_ns - self._zero_ns) / S * 50)
+        return Progress(chunks, chunks * 20_000_000, chunks * 640)
 
     # ---- what came of it
 

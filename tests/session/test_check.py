@@ -66,6 +66,24 @@ def media(part: str) -> str:
         "end: [{silence_s: 1}, {quiet: {for_s: 1, max_s: 2}}, {send_base64: AAE=}, {done: {}}, {grace_s: 1}]",
         "keepalive: {every_s: 5, send_text: ''}",
         "end: [{done: {on: [message]}}]\n" + receive("{has: a, event: done}"),
+        'signed: {a: {md5: "{time.unix}"}, b: {hmac: sha1, key: "{secret.k}", message: "{signed.a}", as: hex}}\n'
+        'transport: {kind: websocket, query: [[s, "{signed.b}"]]}\nopen: [{send_text: "{signed.b} {random.hex}"}]',
+        'signed: {q: {sorted_query: {b: "{time.iso}", a: "1"}, quote: false}, u: {quote: "{host} {time.rfc1123}"}}',
+        'prelude: [{request: "POST https://h/{session.id}", json: {a: 1}, capture: {url: url, token: t}},'
+        ' {request: "GET {captured.url}", headers: {a: "{captured.token}"}, capture: {w: w}}]\n'
+        'transport: {kind: websocket, url: "{captured.w}"}\nend: [{send_text: "{captured.token}"}]',
+        'begin: [{send_json: {id: "{utterance.uuid}", n: "{utterance.index}"}}, {wait: {has: a, capture: {c: a}}}]\n'
+        'end: [{send_text: "{captured.c} {count.acked} {count.media_ms} {count.bytes_sent}"}]',
+        'params: {m: "1"}\nopen: [{wait: {has: a, capture: {w: a}}}, {refuse: "no {captured.w}", '
+        'when: {field: captured.w, equals: "false"}}]\n'
+        'end: [{when: {field: param.m, differs: "1"}, send_text: x}, {done: {on: [close]}, '
+        'when: {field: param.m, equals: "1"}}, {done: {}, when: {field: param.m, differs: "1"}}]',
+        "end: [{done: {on: [settled]}}]\n"
+        + receive(
+            "{has: a, event: pending, key: id}, {has: b, event: settled, key: id, text: {model: unkeyed, text: b}}"
+        ),
+        receive("{has: a, event: done}", ", clock: {processed: a, final: b, unit: hms}"),
+        "transport: {kind: websocket, ping: {every_s: 3, timeout_s: 3, close: true}}",
     ],
 )
 def test_a_profile_that_makes_sense_is_taken(extra: str) -> None:
@@ -83,11 +101,11 @@ def test_a_profile_that_makes_sense_is_taken(extra: str) -> None:
          "open[0].send_text: {env.HOME}: the environment is not read by profiles; write "
          "{secret.HOME}"),
         ('open: [{send_text: "{captured.i}"}, {wait: {capture: {i: a}}}]',
-         "open[0].send_text: {captured.i}: no wait before"),
+         "open[0].send_text: {captured.i}: nothing before it captures i"),
         ('open: [{send_text: "{media.ms}"}]', "open[0].send_text: {media.ms}: no such field"),
         ('open: [{send_text: "{count.chunks_sent}"}]', "open[0].send_text: {count.chunks_sent}: no such field"),
         ('transport: {kind: websocket, headers: {a: "{captured.x}"}}',
-         "transport.headers.a: {captured.x}: no such field"),
+         "transport.headers.a: {captured.x}: nothing before it captures x"),
         ('transport: {kind: websocket, query: [[a, "{x}"]]}', "transport.query[0][1]: {x}: no such field"),
         ('open: [{send_json: {"{clip.id}": 1}}]', "open[0].send_json: the key '{clip.id}' would be sent as it stands"),
         ("open: [{send_json: {a: .nan}}]", "open[0].send_json: JSON has no way to write nan"),
@@ -145,7 +163,7 @@ def test_a_profile_that_makes_sense_is_taken(extra: str) -> None:
         ("transport: {kind: websocket, method: PUT}", "transport.method: only HTTP has it"),
         ("transport: {kind: websocket, ping: {timeout_s: 3}}", "transport.ping.timeout_s: needs every_s"),
         ("transport: {kind: websocket, ping: {every_s: 3, close: true}}",
-         "transport.ping.close: a missing pong closes nothing"),
+         "transport.ping.close: needs timeout_s"),
         ("end: [{end_body: true}]", "end[0].end_body: only kind: http has a body to end"),
         ("end: [{done: {on: [end_of_response]}}]", "end[0].done.on: only kind: http has an end_of_response"),
         (LINES, "receive.framing: WebSocket messages are whole already; allowed here: message"),
@@ -200,17 +218,51 @@ def test_a_profile_that_makes_sense_is_taken(extra: str) -> None:
         ("pace: {chunk_ms_max: 50}", "media.chunk_ms: a chunk of 100 ms is longer than pace.chunk_ms_max, 50 ms"),
         ("pace: {gap_s_max: 0.05}", "media.chunk_ms: a chunk of 100 ms leaves gaps of more than pace.gap_s_max"),
         ("pace: {realtime_factor_min: 2}", "pace.realtime_factor_min: media is sent in real time"),
-        # what is not done yet, or can never be
-        (receive("{has: a, event: done}", ", clock: {processed: x}"),
-         "receive.clock: the service's media clock is not"),
+        (receive("{has: a, event: done}", ", clock: {unit: ms}"), "receive.clock: names neither processed nor final"),
         (receive("{has: a, event: done}", ", decode: nested"), "receive.nested: decode: nested and the name"),
         (receive("{has: a, event: done}", ", decode: nested, nested: 'a[0]'"),
          "receive.nested: must be a field's name"),
         (receive("{has: a, event: done}", ", statuses: [{outcome: fatal}]"), "receive.statuses[0]: names no status"),
         (receive("{has: a, event: done}", ", statuses: [{status: [3], reason: '(', outcome: fatal}]"),
          "receive.statuses[0].reason: is no regular expression"),
-        ("ignore_empty: false", "ignore_empty: cannot be switched off"),
-        ("ignore_unchanged: false", "ignore_unchanged: cannot be switched off"),
+        # signatures
+        ('signed: {a: {md5: "{signed.b}"}, b: {md5: x}}',
+         "signed.a.md5: {signed.b}: nothing is signed as b before; known here: none"),
+        ('signed: {a: {md5: x}}\nopen: [{send_text: "{signed.b}"}]',
+         "open[0].send_text: {signed.b}: nothing is signed as b before; known here: a"),
+        ('signed: {a: {md5: "{captured.x}"}}', "signed.a.md5: {captured.x}: no such field"),
+        ("signed: {a: {md5: x, quote: y}}", "signed.a: is exactly one of hmac, md5, base64, quote, text, sorted_query"),
+        ("signed: {a: {quote: true}}", "signed.a.quote: must be a text"),
+        ("signed: {a: {sorted_query: {b: c}, quote: x}}", "signed.a.quote: beside sorted_query it is true or false"),
+        ("signed: {a: {hmac: sha1, key: k}}", "signed.a.message: hmac needs it"),
+        ("signed: {a: {md5: x, as: hex}}", "signed.a.as: only hmac has it"),
+        ("signed: {a: {hmac: sha3, key: k, message: m}}", "signed.a.hmac: 'sha3' is not known"),
+        ("signed: {a: {md5: x, sha1: x}}", "signed.a.sha1: no such key"),
+        # the prelude
+        ("prelude: [{request: https://h/}]", "prelude[0].request: must be a method"),
+        ('prelude: [{request: "POST ws://h/"}]', "prelude[0].request: must be a method"),
+        ('prelude: [{request: "POST http://h/", json: {}, form: {}}]', "prelude[0].form: a request has one body"),
+        ('prelude: [{request: "GET http://h/{captured.u}", capture: {u: u}}]',
+         "prelude[0].request: {captured.u}: nothing before it captures u"),
+        ('prelude: [{request: "GET http://h/", capture: {u: "u["}}]', "prelude[0].capture.u: 'u[' is no JMESPath"),
+        ('prelude: [{request: "GET http://{host}/", capture: {u: u}}]\n'
+         'transport: {kind: websocket, url: "{captured.u}"}',
+         "prelude[0].request: {host}: is not known before the prelude has captured the address"),
+        ('prelude: [{request: "GET http://h/", jsn: {}}]', "prelude[0].jsn: no such key; did you mean json?"),
+        # branches, and what is owed
+        ("open: [{send_text: a, when: {field: captured.b, equals: x}}]",
+         "open[0].when.field: captured.b: nothing before it captures b"),
+        ("open: [{send_text: a, when: {field: host, equals: x, differs: y}}]",
+         "open[0].when: compares with exactly one of equals, differs"),
+        ("open: [{when: {field: host, equals: x}}]", "open[0]: a step is exactly one of"),
+        ("open: [{send_text: a, when: {field: host, equals: true}}]", "open[0].when.equals: must be a text, not True"),
+        ("open: [{send_text: '{utterance.uuid}'}]", "open[0].send_text: {utterance.uuid}: no such field"),
+        ("begin: [{send_text: '{count.acked}'}]", "begin[0].send_text: {count.acked}: no such field"),
+        ("end: [{silence_s: 1, when: {field: host, equals: x}}]", "end[0].when: silence is added to the media"),
+        ("end: [{done: {}}, {done: {}, when: {field: host, equals: x}}]", "end[1].done: there is a done step before"),
+        ("end: [{done: {on: [settled]}}]", "end[0].done.on: no message settles anything"),
+        (receive("{has: a, event: pending}"), "receive.rules[0].key: event: pending and event: settled need it"),
+        (receive("{has: a, event: done, key: b}"), "receive.rules[0].key: event: pending and event: settled need it"),
         ("never_final: {rule: promote_on_quiet}", "never_final.quiet_s: belongs to rule: promote_on_quiet"),
         ("never_final: {quiet_s: 1}", "never_final.quiet_s: belongs to rule: promote_on_quiet"),
         ("keepalive: {every_s: 3}", "keepalive: sends exactly one of send_json, send_text"),

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from loadbench.session.machine import Conversation, compile_profile
-from loadbench.session.wire import Abort, ClipTask, Ended, Limits, Opened, Send, Shut, StartMedia
+from loadbench.session.wire import Abort, ClipTask, Dial, Ended, Limits, Opened, Send, Shut, StartMedia
 from tests.session.scripted import (
     DIAL_NS,
     WHOLE,
@@ -23,7 +23,7 @@ from tests.session.scripted import (
 
 def test_a_session_is_opened_streamed_ended_and_closed_in_that_order() -> None:
     play = Play(profile(), WHOLE).run()
-    assert [type(action) for _, action in play.did] == [StartMedia, Send, Shut, Ended]
+    assert [type(action) for _, action in play.did] == [Dial, StartMedia, Send, Shut, Ended]
     assert (play.record.outcome, play.record.side, play.record.cause) == ("ok", "none", "")
     assert play.text == "red boat leaves"
     assert first_output(play) == 0.3

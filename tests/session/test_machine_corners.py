@@ -78,7 +78,7 @@ def test_a_message_without_a_value_for_its_field_is_the_profile_s_fault() -> Non
     assert (play.record.outcome, play.times(StartMedia)) == ("profile_error", [])
     assert "{param.model}" in play.record.cause
     named = Play(profile(open=[{"send_text": "{param.model}"}]), WHOLE, fields={"param.model": "small"}).run()
-    assert named.did[0][1] == Send("text", b"small", "open")
+    assert named.did[1][1] == Send("text", b"small", "open")
 
 
 def test_a_clip_s_own_fields_fill_the_scripts_of_its_utterance() -> None:

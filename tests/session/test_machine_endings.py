@@ -7,7 +7,7 @@ import pytest
 from loadbench.results.outcome import OUTCOMES
 from loadbench.session import ending
 from loadbench.session.machine import Conversation, compile_profile
-from loadbench.session.wire import Abort, ClipTask, Ended, Limits, Send, Shut, StartMedia, StopMedia
+from loadbench.session.wire import Abort, ClipTask, Dial, Ended, Limits, Send, Shut, StartMedia, StopMedia
 from tests.session.scripted import (
     DIAL_NS,
     WHOLE,
@@ -94,7 +94,7 @@ def test_a_connection_that_never_stood_says_why(cause, outcome, sentence) -> Non
     assert play.record.outcome == outcome
     assert sentence in play.record.cause
     assert play.utterance.media_zero_ns is None
-    assert [type(action) for _, action in play.did] == [Ended]
+    assert [type(action) for _, action in play.did] == [Dial, Ended]
     assert play.record.connections[0].retry_after_s == cause.retry_after_s
 
 

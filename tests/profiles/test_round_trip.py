@@ -1,0 +1,120 @@
+"""Each shipped profile from both sides: the simulator speaks it to a real run over loopback sockets."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from loadbench import prepared
+from loadbench.engine.pipe import Outbound
+from loadbench.engine.run import Engine
+from loadbench.plan import Plan
+from loadbench.results.record import SessionRecord
+from loadbench.session.load import load_profile, secret_names, shipped
+from loadbench.session.profile import ChannelPart, Profile
+from loadbench.simulator.log import Entry, read
+from loadbench.simulator.options import Options
+from loadbench.simulator.serve import running
+from tests.media.making import tone, wav
+
+pytestmark = pytest.mark.realtime
+FIRST_S, FINAL_S, MEDIA_S = 0.3, 0.4, 1.2
+COARSE_S = 1.0  # what a busy machine may add
+TEXTS = {"transcript": "the red boat leaves at nine", "text": "el barco rojo sale a las nueve"}
+GLOSS = ["BOAT", "RED", "NINE"]
+
+
+@dataclass
+class Trip:
+    """One session from both sides."""
+
+    records: list[SessionRecord] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+
+    def take(self, event: Outbound) -> None:
+        if isinstance(event, SessionRecord):
+            self.records.append(event)
+
+
+def corpus(folder: Path, profile: Profile) -> Path:
+    """One clip of what the profile sends, with every kind of reference."""
+    row: dict[str, Any] = {"id": "clip", "source_lang": "en", "target_lang": "es", **TEXTS}
+    if profile.media.kind == "audio":
+        wav(folder / "clip.wav", tone(MEDIA_S).astype("<i2").tobytes())
+        row |= {"direction": "speech2text", "audio_filepath": "clip.wav"}
+    else:
+        (folder / "frames").mkdir()
+        for number in range(round(MEDIA_S * 10)):
+            picture = Image.new("RGB", (64, 48), (number * 9 % 256, 90, 200))
+            picture.save(folder / "frames" / f"image{number:02d}.png")
+        row |= {"direction": "sign2spoken", "frames_dir": "frames", "frames_pattern": "image%02d.png", "fps": 10}
+        row |= {"gloss": GLOSS}
+    (folder / "manifest.jsonl").write_text(json.dumps(row) + "\n")
+    return folder / "manifest.jsonl"
+
+
+def reference(part: ChannelPart, profile: Profile) -> str:
+    """What the simulator says on a channel of such a clip."""
+    if part.unit == "gloss":
+        return " ".join(GLOSS)
+    return TEXTS["text" if part.stage == "translation" else "transcript"]
+
+
+async def travel(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, **behaviour: Any) -> Trip:
+    """Let one session of ours talk with the simulator, both of them following the profile."""
+    profile, trip = load_profile(name), Trip()
+    path = corpus(folder, profile)
+    options = Options(profile=name, corpus=path, first_s=FIRST_S, final_s=FINAL_S, log=folder / "log.jsonl")
+    secrets = secret_names(profile)
+    for secret in secrets:
+        monkeypatch.setenv(f"MADE_UP_{secret}", f"made-up-{secret}")
+    async with running(options) as url:
+        plan = Plan.model_validate(
+            {
+                "target": {"url": url, "profile": name, "secrets": {key: f"env:MADE_UP_{key}" for key in secrets}},
+                "corpus": {"path": str(path)},
+                "workload": {"users": 1, "sessions": 1},
+                **behaviour,
+            }
+        )
+        ready = prepared.prepare(plan)
+        try:
+            await Engine(ready.start, trip.take).run()
+        finally:
+            ready.close()
+    trip.entries = read(folder / "log.jsonl")
+    return trip
+
+
+@pytest.mark.parametrize("name", shipped())
+async def test_a_session_with_the_simulator_is_ok_and_hears_every_text_at_its_time(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = load_profile(name)
+    trip = await travel(tmp_path, name, monkeypatch)
+    (record,), (entry,) = trip.records, trip.entries
+    assert (record.outcome, record.cause, record.warnings) == ("ok", "", [])
+    assert (entry.outcome, entry.violations) == ("ok", [])
+    (utterance,) = record.utterances
+    assert entry.media_bytes > 0
+    assert {channel.partition(":")[0] for channel in utterance.channels} == profile.channels.keys()
+    for channel, shown in utterance.channels.items():
+        part = profile.channels[channel.partition(":")[0]]
+        assert shown.text.split() == reference(part, profile).split()
+        assert shown.settled_text == shown.text
+        assert shown.first_ns is not None
+        assert utterance.media_zero_ns is not None
+        # the first output counts from the first chunk, which the service cannot have before it was captured
+        first_s = (shown.first_ns - utterance.media_zero_ns) / 1e9
+        assert FIRST_S <= first_s <= FIRST_S + COARSE_S
+    headline = utterance.channels[next(n for n in utterance.channels if n.partition(":")[0] == profile.headline)]
+    assert headline.last_final_ns is not None
+    assert utterance.source_end_ns is not None
+    final_s = (headline.last_final_ns - utterance.source_end_ns) / 1e9
+    silence_s = sum(step.silence_s or 0.0 for step in profile.end)  # sent behind the clip
+    assert FINAL_S - 0.001 <= final_s <= FINAL_S + silence_s + COARSE_S
+    assert entry.end_ns is not None
+    assert entry.end_ns >= utterance.source_end_ns
