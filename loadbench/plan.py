@@ -489,14 +489,15 @@ def hidden(plan: Plan) -> set[str]:
 
 
 def _user_information(url: str) -> set[str]:
-    """All of it: who a proxy's users are is nobody's business either. Also as it goes over the wire, in base64."""
+    """Password, and user with password as they go over the wire; a user without a password is itself the secret."""
     try:
         parts = urlsplit(url)
     except ValueError:
         return set()  # a problem of the plan, told elsewhere
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
-    pair = f"{user}:{password}" if user or password else ""
-    return {parts.username or "", parts.password or "", user, password, pair}
+    if not password:
+        return {parts.username or "", user}
+    return {parts.password or "", password, f"{user}:{password}", f"{parts.username or ''}:{parts.password or ''}"}
 
 
 def _start_of(path: str) -> str:

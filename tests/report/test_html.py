@@ -247,3 +247,25 @@ def test_the_tester_s_own_share_stands_with_its_n_and_an_infinite_one_has_no_bou
     assert ">1.3" in page
     assert "it &lt;went&gt;" in page
     Page(page)
+
+
+@pytest.mark.parametrize(
+    ("lang", "sentence", "way"),
+    [
+        ("en", "not verified: certificates were not checked", "through the proxy"),
+        ("zh", "未验证：没有检查证书", "经由代理"),
+    ],
+)
+def test_a_target_that_was_not_verified_and_a_proxy_are_said_at_the_top(
+    write: Write, lang: str, sentence: str, way: str
+) -> None:
+    marked = write([session(1)], run=header(effective={"tls_verify": False, "proxy": "http://10.0.0.1:3128"}))
+    page = page_of(marked, lang)
+    assert sentence in page
+    assert f"{way} http://10.0.0.1:3128" in page
+
+
+def test_of_a_target_as_usual_the_page_says_nothing(write: Write) -> None:
+    usual = page_of(write([session(1)], run=header(effective={"tls_verify": True, "proxy": "off"})))
+    assert "not verified" not in usual
+    assert "through the proxy" not in usual

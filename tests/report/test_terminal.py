@@ -6,7 +6,7 @@ import pytest
 
 from loadbench.report.derive import derive
 from loadbench.report.terminal import render
-from tests.report.conftest import Write, session
+from tests.report.conftest import Write, header, session
 
 
 def text_of(write: Write, records: list, **how: object) -> str:  # type: ignore[type-arg]
@@ -104,3 +104,15 @@ def test_what_the_canary_bounds_stands_with_its_n_beside_the_verdict(
     found = derive(write([session(1)], gap_ms=1500.0))
     text = render(found.summary | {"canary": canary}, found.scores)
     assert [item.strip() for item in text.splitlines() if "own share" in item] == ([line] if line else [])
+
+
+def test_a_target_that_was_not_verified_and_a_proxy_are_said_with_the_verdict(write: Write) -> None:
+    marked = {"tls_verify": False, "proxy": "http://10.0.0.1:3128"}
+    text = text_of(write, [session(1)], run=header(effective=marked))
+    assert "target   NOT VERIFIED: certificates were not checked" in text
+    assert "target   through the proxy http://10.0.0.1:3128, whose time is in every number" in text
+
+
+@pytest.mark.parametrize("usual", [{"tls_verify": True, "proxy": "off"}, {}])
+def test_of_a_target_as_usual_nothing_is_said(write: Write, usual: dict[str, Any]) -> None:
+    assert "target   " not in text_of(write, [session(1)], run=header(effective=usual))
