@@ -113,6 +113,7 @@ def dry_run(prepared: Prepared) -> dict[str, Any]:
     mean_bytes = sum(prepared.media_bytes.values()) / count
     return {
         "contacts": Masks(plans.hidden(prepared.plan)).mask(prepared.start.url, cut=False),
+        "proxy": prepared.header.effective["proxy"],
         "profile": prepared.profile.name,
         "clips": count,
         "sessions": sessions,

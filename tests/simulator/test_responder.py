@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from loadbench.session.load import shipped
+from loadbench.session.load import load_profile, shipped
 from loadbench.simulator import responder
 from loadbench.simulator.responder import ResponderError, responding
 
@@ -50,7 +50,7 @@ async def until(true: Callable[[], bool]) -> None:
 async def test_it_listens_on_loopback_for_every_shipped_profile_and_is_gone_after_the_block(profile: str) -> None:
     async with responding(profile) as found:
         scheme, _, place = found.url.partition("://")
-        assert scheme == ("http" if profile == "http-stream" else "ws")
+        assert scheme == ("ws" if load_profile(profile).transport.kind == "websocket" else "http")
         host, _, port = place.partition(":")
         assert host == "127.0.0.1"
         _, writer = await asyncio.open_connection(host, int(port))
