@@ -375,14 +375,14 @@ def _end_script(steps: list[Any], tree: Raw) -> Iterator[Problem]:
 
 def _done(at: _At) -> Iterator[Problem]:
     events = at.part.get("on")
+    if ("quiet" in _list(at.part, "on")) != (at.part.get("quiet_s") is not None):
+        yield Problem(at("quiet_s"), "belongs to quiet in `on`, which needs it")
     if not isinstance(events, list):
         return
     if not events:
         yield Problem(at("on"), "names no event, so that the output could never be done")
     if "end_of_response" in events and _kind(at.tree) != "http":
         yield Problem(at("on"), "only kind: http has an end_of_response")
-    if ("quiet" in events) != (at.part.get("quiet_s") is not None):
-        yield Problem(at("quiet_s"), "belongs to quiet in `on`, which needs it")
     says = {rule.get("event") for rule in _rules(at.tree) if isinstance(rule, dict)}
     if "settled" in events and "settled" not in says:
         yield Problem(at("on"), "no message settles anything: give a rule with event: settled and its key")

@@ -11,8 +11,9 @@ from typing import Any, Literal
 import msgspec
 
 from loadbench.session.message import BASE64, FLOATS
-from loadbench.session.profile import Profile, SendPart
+from loadbench.session.profile import EndStep, Profile, SendPart
 from loadbench.session.template import compile_text
+from loadbench.simulator.branches import Branches
 
 SENDS = {"send_json", "send_text", "send_binary", "send_base64"}
 Frame = Literal["text", "binary", "body"]  # "body": a piece of an HTTP body, which has no frame type
@@ -42,14 +43,27 @@ class Shape:
 
 
 class Grammar:
-    """All that a client may say; made once for a profile."""
+    """All that a client may say; made once for a profile.
+
+    `opening` has the steps of `open` and `begin`, by their place in both together, a message or None where the service
+    is to speak; `begins` says where in it each utterance begins. `optional` is what the client alone knows whether it
+    will say; it may come at any time, and an end mark of that kind is not waited for.
+    """
 
     def __init__(self, profile: Profile) -> None:
         part = profile.media
-        taken = [(at, step) for at, step in enumerate(profile.open) if step.refuse is None]  # nobody hears a refusal
-        self.opening = [None if step.wait else _shape("opening message", step) for _, step in taken]
-        self.places = [at for at, _ in taken]
-        self.endings = [_shape("end mark", step) for step in _sends(profile)]
+        branches = Branches(profile)
+        steps = [(at, step, branches.takes(step)) for at, step in enumerate((*profile.open, *profile.begin))]
+        talk = [(at, step, taken) for at, step, taken in steps if step.refuse is None and taken is not False]
+        self.opening = [
+            (at, None if step.wait else _shape("opening message", step))
+            for at, step, taken in talk
+            if step.wait or taken
+        ]
+        self.optional = [_shape("opening message", step) for _, step, taken in talk if not (step.wait or taken)]
+        self.begins = sum(at < len(profile.open) for at, _ in self.opening)
+        marks = [(step, branches.takes(step)) for step in _sends(profile)]
+        self.endings = [(_shape("end mark", step), taken is True) for step, taken in marks if taken is not False]
         self.others = [_shape("farewell", step) for step in profile.end if step.model_fields_set & SENDS]
         self.others += [_shape("keep-alive", profile.keepalive)] if profile.keepalive else []
         self.text_media = part.frame == "text"
@@ -94,9 +108,9 @@ class Ear:
     def owed(self) -> int | None:
         """The opening step that is the service's turn now, and is done with this call; None: the client's."""
         steps = self._grammar.opening
-        if self._at < len(steps) and steps[self._at] is None:
+        if self._at < len(steps) and steps[self._at][1] is None:
             self._at += 1
-            return self._grammar.places[self._at - 1]
+            return steps[self._at - 1][0]
         return None
 
     @property
@@ -107,12 +121,15 @@ class Ear:
     def again(self) -> None:
         """Another utterance on the same connection."""
         self._ended = 0
+        self._at = self._grammar.begins
 
     def hear(self, frame: Frame, data: bytes) -> Heard:
         """What this message is."""
-        expected = self._grammar.opening[self._at] if not self.opened else None
+        expected = self._grammar.opening[self._at][1] if not self.opened else None
         if expected is not None and _right(expected, frame) and expected.fits(data):
             self._at += 1
+            return Heard("open")
+        if any(_right(shape, frame) and shape.fits(data) for shape in self._grammar.optional):
             return Heard("open")
         early = "" if self.opened else "before the opening was over"
         ending = self._ending(frame, data)
@@ -127,12 +144,12 @@ class Ear:
         return Heard("unknown", violation=f"unknown {frame} message {data[:80]!r}")
 
     def _ending(self, frame: Frame, data: bytes) -> Heard | None:
-        for place, shape in enumerate(self._grammar.endings):
+        for place, (shape, _) in enumerate(self._grammar.endings):
             if not shape.fits(data):
                 continue
             if _right(shape, frame):
                 self._ended = max(self._ended, place + 1)
-                return Heard("end", last=self._ended == len(self._grammar.endings))
+                return Heard("end", last=not any(sure for _, sure in self._grammar.endings[self._ended :]))
             wrong = f"the end mark came as {frame} and must be {shape.frame}"
             taken = frame == "binary" and not self._grammar.text_media
             return Heard("media" if taken else "unknown", payload=data if taken else b"", violation=wrong)
@@ -183,7 +200,7 @@ def strangers(profile: Profile, query: Iterable[str]) -> list[str]:
     return [f"unknown query key {name}" for name in dict.fromkeys(query) if name not in known]
 
 
-def _sends(profile: Profile) -> list[SendPart]:
+def _sends(profile: Profile) -> list[EndStep]:
     """The end marks: what is sent before the client waits for the end. What it sends after that is a farewell."""
     return [step for step in profile.end[: _at_done(profile)] if step.model_fields_set & SENDS]
 

@@ -128,6 +128,9 @@ class _Server:
         if (seat := self._seats.get(request.protocol)) is not None:
             return await seat.answer(request)
         house, opened_ns = self._house, self._house.clock()
+        desk = house.speaker.reception.desk(request.method, request.path_qs) if house.speaker.reception else None
+        if desk is not None and "Upgrade" not in request.headers:
+            return web.json_response(desk.answer(request.host), status=desk.status)
         number = next(self._numbers)
         entry = _entry(house, request, number, opened_ns)
         leaves_ns = house.gate.leaves(opened_ns)

@@ -15,7 +15,8 @@ from loadbench.simulator.mouth import Mouth
 from loadbench.simulator.options import Options
 from loadbench.simulator.speak import Speaker
 
-QUIET_NS = SECOND // 2  # media that pauses so long is over, where a profile has no end mark or waits before it
+QUIET_NS = SECOND // 2  # where a profile has no end mark, media that pauses so long is over
+PATIENT_NS = SECOND  # and where the client waits for quiet before it marks the end: it waits for some seconds
 FAREWELL_NS = 5 * SECOND  # a client that does not close after the done message is closed on
 TRY_AGAIN_LATER = 1013  # the close code of a service that is full, where a profile has none of its own
 
@@ -101,7 +102,7 @@ class Sitting:
         self._ms: float | None = None
         self._latest: list[Any] = []
         self._slot_ns: int | None = None
-        self._holds = self._leaves_later = self._marked = self._finals_over = self._over = False
+        self._holds = self._leaves_later = self._marked = self._finals_over = self._leaving = self._over = False
 
     # ---- what comes in
 
@@ -125,6 +126,8 @@ class Sitting:
         if heard.violation and heard.violation not in self.entry.violations:
             self.entry.violations.append(heard.violation)
         if heard.kind == "open":
+            if self._over:
+                self._next_utterance()
             self._advance(now_ns)
         elif heard.kind == "media":
             self._chunk(heard.payload, heard.ms, now_ns)
@@ -181,8 +184,9 @@ class Sitting:
     def finals_over(self, now_ns: int) -> None:
         """The last final has been said: done follows, as soon as the last end mark is in."""
         self._finals_over = True
-        if not self._marked:
+        if not self._marked or self._leaving:
             return
+        self._leaving = True
         if self.house.options.trailer:
             self._later(now_ns, self.house.options.trailer)
         self.mouth.at(now_ns + ns(self.house.options.done_s), self._done)
@@ -229,19 +233,24 @@ class Sitting:
             self._ready = True
             self._mind.ready(now_ns)
 
+    def _next_utterance(self) -> None:
+        """Another one on the same connection."""
+        self._write()
+        self._ready = False
+        self._begin_utterance(
+            Entry(
+                session=self.entry.session,
+                utterance=self.entry.utterance + 1,
+                clip=self._named,
+                peer=self.entry.peer,
+                opened_ns=self.entry.opened_ns,
+            )
+        )
+
     def _chunk(self, payload: bytes, ms: float | None, now_ns: int) -> None:
         if self._over:
-            self._write()
-            self._ear.again()
-            self._begin_utterance(
-                Entry(
-                    session=self.entry.session,
-                    utterance=self.entry.utterance + 1,
-                    clip=self._named,
-                    peer=self.entry.peer,
-                    opened_ns=self.entry.opened_ns,
-                )
-            )
+            self._next_utterance()
+            self._advance(now_ns)
         entry, house = self.entry, self.house
         entry.chunks_ns.append(now_ns)
         entry.chunk_bytes.append(len(payload))
@@ -255,9 +264,9 @@ class Sitting:
             self._first(now_ns)
         if self._slot_ns is not None:
             self._acknowledge(now_ns, 1)
-        if not house.grammar.marked or house.grammar.quiet_first:  # the client waits for finals, and then marks the end
-            count = len(entry.chunks_ns)
-            self.mouth.at(now_ns + QUIET_NS, lambda _: self._over_if(count, now_ns))
+        if not house.grammar.marked or house.grammar.quiet_first:
+            count, pause_ns = len(entry.chunks_ns), PATIENT_NS if house.grammar.marked else QUIET_NS
+            self.mouth.at(now_ns + pause_ns, lambda _: self._over_if(count, now_ns))
 
     def _first(self, now_ns: int) -> None:
         if self.course.drop_ns is not None:
@@ -312,14 +321,18 @@ class Sitting:
 
     async def _done(self, _: int) -> None:
         self._over = True
+        self._ear.again()
         self.entry.outcome = "ok"
         self.house.heard_before |= {self._first_digest, self._hash.digest()}
         speaker = self.house.speaker
+        for message in speaker.farewell:
+            await self._wire.say(self._raw(message))
         if speaker.done is not None:
             await self._wire.say(self._raw(speaker.done))
         if speaker.closes:
             await self._wire.close(None)
         else:
+            self._advance(self.house.clock())
             entry = self.entry
             self.mouth.at(self.house.clock() + FAREWELL_NS, lambda _: self._farewell(entry))
 

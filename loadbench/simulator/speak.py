@@ -19,6 +19,9 @@ from loadbench.session.profile import Condition, Profile, Rule, TextRule, WaitPa
 from loadbench.session.script import Compiled, compile_profile
 from loadbench.session.select import compile_condition
 from loadbench.simulator import invert
+from loadbench.simulator.branches import Branches
+from loadbench.simulator.debts import Debts, keyed
+from loadbench.simulator.reception import Reception
 
 Fields = Mapping[str, str]
 Kind = Literal["partial", "final"]
@@ -81,7 +84,10 @@ class Way:
 
 
 class Speaker:
-    """All that the service may say; made and checked once for a profile. Raises SpeakerError."""
+    """All that the service may say; made and checked once for a profile. Raises SpeakerError.
+
+    `waits` are the answers to the steps that wait, by their place in `open` and `begin` together.
+    """
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
@@ -94,9 +100,11 @@ class Speaker:
                 self._said |= {name: way} if way else {}
             except SpeakerError as error:
                 problems += error.problems
+        self._branches, self.debts = Branches(profile), Debts(profile)
+        self.reception = self._received(problems)
         self.waits = {
-            at: self._tried(problems, f"open[{at}].wait", step.wait)
-            for at, step in enumerate(profile.open)
+            at: self._tried(problems, _named(profile, at), step.wait)
+            for at, step in enumerate((*profile.open, *profile.begin))
             if step.wait
         }
         self.done = self._done(problems)
@@ -119,7 +127,7 @@ class Speaker:
 
     def voice(self, fields: Fields) -> "Voice":
         """A voice for one utterance of a session with these template fields."""
-        return Voice(self._said, fields)
+        return Voice(self._said, fields, self.debts)
 
     def rejection(self, detail: str) -> tuple[list[Any], int | None]:
         """How the profile hears a refusal on an open connection: messages, and a close code (None: a usual one)."""
@@ -167,12 +175,25 @@ class Speaker:
         heard = [one for one in whole if one.ending]
         return heard[0].ending[0] if heard and heard[0].ending else None
 
+    def _received(self, problems: list[str]) -> Reception | None:
+        try:
+            return Reception(self.profile)
+        except invert.NoInverseError as error:
+            problems.append(f"prelude: {error}; the simulator cannot answer it")
+            return None
+
+    @property
+    def farewell(self) -> list[Any]:
+        """What settles everything once all has been said, where the profile waits for that."""
+        rules = [step.done for step in self.profile.end if step.done]
+        return self.debts.last("last") if any("settled" in rule.on for rule in rules) else []
+
     def _tried(self, problems: list[str], name: str, condition: Condition) -> Any:
         given = self.profile.simulate.ready
         if given is None and self.profile.transport.kind == "requests" and not (condition.has or condition.match):
             return None  # the bare answer to the request is what was waited for
         try:
-            message = _answer(condition) if given is None else _filled(given, SAMPLE_FIELDS)
+            message = _answer(condition, self._branches) if given is None else _filled(given, SAMPLE_FIELDS)
         except invert.NoInverseError as error:
             problems.append(f"{name}: {error}; give simulate.ready")
             return None
@@ -204,8 +225,9 @@ class Speaker:
 class Voice:
     """Says texts on the channels of one utterance, and keeps in mind what it has said there."""
 
-    def __init__(self, said: dict[str, Way], fields: Fields) -> None:
+    def __init__(self, said: dict[str, Way], fields: Fields, debts: Debts) -> None:
         self._said = said
+        self._debts = debts
         self._fields = fields
         self._was = dict.fromkeys(said, "")
         self._sealed: dict[str, tuple[str, ...]] = dict.fromkeys(said, ())
@@ -224,7 +246,8 @@ class Voice:
         turn = Turn(self._was[channel], text, True, self._sealed[channel], heard_ms, self._fields)
         self._was[channel] = ""
         self._sealed[channel] += (text,)
-        return self._said[channel].final(turn)
+        messages = self._said[channel].final(turn)
+        return [*self._debts.before(messages), *messages]
 
 
 def _found(how: Compiled, channel: str) -> Way | None:
@@ -325,6 +348,7 @@ def _message(rule: Rule, text: TextRule, fill: Fill, turn: Turn) -> Any:
             if isinstance(value, Lines)
             else invert.put(item, selector, value)
         )
+    item = keyed(rule, item, turn.key)
     if isinstance(text.final, str) and text.model in FLAGGED:
         item = invert.decide(item, text.final, turn.final)
     for when, heard_ms in ((text.start, 0.0), (text.end, turn.heard_ms)):
@@ -458,10 +482,16 @@ def _filled(template: Any, fields: Fields) -> Any:
     return template
 
 
-def _answer(condition: Condition) -> Any:
+def _named(profile: Profile, at: int) -> str:
+    """A step that waits, as a profile's author knows it."""
+    opening = len(profile.open)
+    return f"open[{at}].wait" if at < opening else f"begin[{at - opening}].wait"
+
+
+def _answer(condition: Condition, branches: Branches) -> Any:
     message = invert.fitting(condition)
-    for selector in condition.capture.values() if isinstance(condition, WaitPart) else ():
-        message = invert.put(message, selector, "simulated")
+    for name, selector in condition.capture.items() if isinstance(condition, WaitPart) else ():
+        message = invert.put(message, selector, branches.value(name))
     return message or {"type": "ready"}
 
 

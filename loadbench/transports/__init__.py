@@ -16,5 +16,5 @@ def load(name: str) -> Transport:
 
 
 def load_asker() -> Asker:
-    """What carries out the requests of a prelude; its client library is imported only now."""
+    """What carries out the requests of a prelude; its parser is imported only now."""
     return cast(Asker, import_module("loadbench.transports.ask"))

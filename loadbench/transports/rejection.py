@@ -88,17 +88,12 @@ def location(response: h11.Response) -> str:
     """Where a redirect points, without what may be secret in it: user, query, fragment. "" where it does not say."""
     for name, value in response.headers:
         if bytes(name).lower() == b"location":
-            return redirected(bytes(value).decode("latin-1"))
+            try:
+                parts = urlsplit(bytes(value).decode("latin-1"))
+            except ValueError:
+                return ""
+            return shorten(urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")), LOCATION)
     return ""
-
-
-def redirected(url: str) -> str:
-    """As `location`, of the header's value."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return ""
-    return shorten(urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")), LOCATION)
 
 
 def retry_after_s(headers: Iterable[Sequence[bytes]]) -> float | None:

@@ -17,7 +17,7 @@ from loadbench.results.tick import Tick
 from loadbench.session.load import load_profile
 from loadbench.session.profile import Profile
 from loadbench.transports import memory
-from loadbench.transports.contract import Transport
+from loadbench.transports.contract import Asker, Transport
 
 S, MS = 1_000_000_000, 1_000_000
 EOF = '{"eof" : 1}'
@@ -77,13 +77,14 @@ def plan(clips: Sequence[ClipEntry], profile: Profile, workload: Workload, **mor
     return Start(profile=data, clips=list(clips), workload=workload, **given)
 
 
-def engine(start: Start, heard: Heard, transport: Transport = memory.transport) -> Engine:
+def engine(start: Start, heard: Heard, transport: Transport = memory.transport, asker: Asker | None = None) -> Engine:
     return Engine(
         start,
         heard.events.append,
         clock=now_ns,
         make_alarm=lambda ring: LoopAlarm(ring, now_ns, quantum_ns=1000),
         transport=transport,
+        asker=asker,
     )
 
 
@@ -98,13 +99,14 @@ async def play(
     transport: Transport = memory.transport,
     during: Callable[[Engine], Any] | None = None,
     connect_s: float = 0.0,
+    asker: Asker | None = None,
     **more: Any,
 ) -> tuple[Heard, memory.Served]:
     """Run one clip with that workload to its end; `during` is awaited beside it."""
     heard, how = Heard(), profile or load_profile("vosk")
     start = plan([clip(folder, how, media_ms=media_ms, chunk_ms=chunk_ms)], how, workload, **more)
     with memory.serve("asr", script, connect_s=connect_s) as served:
-        running = engine(start, heard, transport)
+        running = engine(start, heard, transport, asker)
         beside = asyncio.ensure_future(during(running)) if during else None
         await asyncio.wait_for(running.run(), 10_000)
         if beside is not None:

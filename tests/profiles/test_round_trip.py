@@ -1,6 +1,7 @@
 """Each shipped profile from both sides: the simulator speaks it to a real run over loopback sockets."""
 
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,11 +65,11 @@ def reference(part: ChannelPart, profile: Profile) -> str:
     return TEXTS["text" if part.stage == "translation" else "transcript"]
 
 
-async def travel(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, **behaviour: Any) -> Trip:
-    """Let one session of ours talk with the simulator, both of them following the profile."""
+async def travel(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, **habits: Any) -> Trip:
+    """Let one session of ours talk with the simulator, both by the profile; `habits` are the latter's."""
     profile, trip = load_profile(name), Trip()
     path = corpus(folder, profile)
-    options = Options(profile=name, corpus=path, first_s=FIRST_S, final_s=FINAL_S, log=folder / "log.jsonl")
+    options = Options(profile=name, corpus=path, first_s=FIRST_S, final_s=FINAL_S, log=folder / "log.jsonl", **habits)
     secrets = secret_names(profile)
     for secret in secrets:
         monkeypatch.setenv(f"MADE_UP_{secret}", f"made-up-{secret}")
@@ -78,7 +79,6 @@ async def travel(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, **beh
                 "target": {"url": url, "profile": name, "secrets": {key: f"env:MADE_UP_{key}" for key in secrets}},
                 "corpus": {"path": str(path)},
                 "workload": {"users": 1, "sessions": 1},
-                **behaviour,
             }
         )
         ready = prepared.prepare(plan)
@@ -122,3 +122,25 @@ async def test_a_session_with_the_simulator_is_ok_and_hears_every_text_at_its_ti
     assert FINAL_S - 0.001 <= final_s <= FINAL_S + silence_s + COARSE_S
     assert entry.end_ns is not None
     assert entry.end_ns >= utterance.source_end_ns
+
+
+@pytest.mark.parametrize("name", shipped())
+async def test_a_service_that_refuses_in_the_profile_s_own_words_is_heard_to_refuse(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trip = await travel(tmp_path, name, monkeypatch, reject_rate=1.0)
+    (record,), (entry,) = trip.records, trip.entries
+    assert (record.outcome, record.side, entry.outcome) == ("rejected", "target", "rejected"), record.cause
+
+
+@pytest.mark.parametrize("name", shipped())
+async def test_a_connection_that_is_cut_in_the_media_is_lost_and_keeps_what_was_heard(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trip = await travel(tmp_path, name, monkeypatch, drop_s=0.5, drop="fin")
+    (record,), (entry,) = trip.records, trip.entries
+    assert (record.outcome, record.side, entry.outcome) == ("lost", "target", "dropped"), record.cause
+    assert re.match(r"lost without close: the connection was (cut|reset) [01]\.\d\d s into the media", record.cause)
+    (utterance,) = record.utterances
+    assert (utterance.done_ns, utterance.eos_ns) == (None, None)
+    assert any(channel.first_ns is not None for channel in utterance.channels.values())

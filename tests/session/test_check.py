@@ -84,6 +84,8 @@ def media(part: str) -> str:
         ),
         receive("{has: a, event: done}", ", clock: {processed: a, final: b, unit: hms}"),
         "transport: {kind: websocket, ping: {every_s: 3, timeout_s: 3, close: true}}",
+        "end: [{done: {on: [message, quiet], has: a, quiet_s: 2}}]",
+        receive("{has: a, event: done}", ", statuses: [{close_code: [1000], before_output: true, outcome: rejected}]"),
     ],
 )
 def test_a_profile_that_makes_sense_is_taken(extra: str) -> None:
@@ -196,6 +198,10 @@ def test_a_profile_that_makes_sense_is_taken(extra: str) -> None:
         ("end: [{done: {}}, {done: {}}]", "end[1].done: there is a done step before it"),
         ("end: [{done: {on: []}}]", "end[0].done.on: names no event"),
         ("end: [{done: {on: [message]}}]", "end[0].done.on: no message means done: give has or match here"),
+        ("end: [{done: {on: [quiet]}}]", "end[0].done.quiet_s: belongs to quiet in `on`, which needs it"),
+        ("end: [{done: {quiet_s: 2}}]", "end[0].done.quiet_s: belongs to quiet in `on`"),
+        (receive("{has: a, event: done}", ", statuses: [{status: [503], before_output: true, outcome: rejected}]"),
+         "receive.statuses[0].before_output: belongs to close_code"),
         ("end: [{grace_s: 1}, {done: {}}]", "end[0].grace_s: the grace comes after the done step"),
         ("end: [{send_text: x}, {silence_s: 1}]", "end[1].silence_s: silence is added to the media"),
         ("media: {kind: frames}\nend: [{silence_s: 1}]", "end[0].silence_s: frames have no silence"),

@@ -143,6 +143,54 @@ def test_a_service_that_drops_the_connection_by_habit_is_taken_as_closing() -> N
         assert Play(how, [(3.1, {"final": "red"}), (3.2, habit)]).run().record.outcome == "ok"
 
 
+def test_such_a_service_is_lost_all_the_same_where_it_drops_the_connection_before_the_end_mark() -> None:
+    how = profile(end=[{"send_text": "eos"}, {"done": {"on": ["close"]}}], close={"expect": [1000, 1006]})
+    for cut in (gone("eof"), gone("reset"), closed(1006)):
+        record = Play(how, [(0.5, {"final": "red"}), (1.5, cut)]).run().record
+        assert (record.outcome, "1.50 s into the media" in record.cause) == ("lost", True)
+
+
+@pytest.mark.parametrize(
+    ("events", "outcome"),
+    [
+        ([(1.0, closed(1000))], "rejected"),
+        ([(0.5, {"partial": ""}), (1.0, closed(1000))], "rejected"),  # an empty text is none
+        ([(0.5, {"partial": "red"}), (1.0, closed(1000))], "closed_early"),
+        ([(3.5, closed(1000))], "rejected"),
+        ([(0.5, {"final": "red"}), (3.2, {"done": 1}), (3.3, closed(1000))], "ok"),
+    ],
+)
+def test_a_usual_close_before_any_output_may_be_how_a_service_refuses(events, outcome) -> None:
+    whole = profile().model_dump(mode="json", exclude_unset=True)["receive"]
+    statuses = [{"close_code": [1000], "before_output": True, "outcome": "rejected"}]
+    end = [{"send_text": "eos"}, {"done": {"on": ["message"], "has": "done"}}]
+    how = profile(receive=whole | {"statuses": statuses}, end=end)
+    assert Play(how, events).run().record.outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("after", "rule", "done_s", "ended_s"),
+    [
+        ([], "quiet", None, 5.0),
+        ([(3.5, {"final": "boat"}), (5.0, {"partial": ""})], "quiet", None, 7.0),  # each message puts it off
+        ([(3.5, {"done": 1})], "message", 3.5, 3.5),
+        ([(3.5, {"final": "boat"}), (6.0, {"done": 1})], "quiet", None, 5.5),  # too late
+    ],
+)
+def test_quiet_after_the_end_mark_ends_the_output_at_no_known_time(after, rule, done_s, ended_s) -> None:
+    how = profile(end=[{"send_text": "eos"}, {"done": {"on": ["message", "quiet"], "has": "done", "quiet_s": 2}}])
+    play = Play(how, [(0.5, {"final": "red"}), *after]).run()
+    assert (play.record.outcome, play.utterance.done_rule, play.ended_s) == ("ok", rule, ended_s)
+    assert since(DIAL_NS, play.utterance.done_ns) == done_s
+
+
+def test_quiet_in_the_media_ends_nothing_and_the_limit_goes_before_the_quiet() -> None:
+    how = profile(end=[{"send_text": "eos"}, {"done": {"on": ["quiet"], "quiet_s": 2}}])
+    assert Play(how, [(0.1, {"final": "red"})], media_s=(20.0,)).run().ended_s == 22.0
+    late = Play(how, [(0.1, {"final": "red"})], limits=Limits(final_s=1)).run()
+    assert (late.record.outcome, late.ended_s) == ("no_final", 4.0)
+
+
 def test_an_odd_close_after_done_is_a_warning_and_no_failure() -> None:
     how = profile(end=[{"send_text": "eos"}, {"done": {"has": "done"}}, {"grace_s": 1}])
     play = Play(how, [*WHOLE, (3.5, closed(1011, "tired"))]).run()

@@ -27,6 +27,22 @@ def test_a_vosk_session_is_an_opening_media_and_an_exact_end_mark() -> None:
     assert (end.kind, end.last, end.violation) == ("end", True, "")
 
 
+def test_a_step_by_which_a_client_would_refuse_is_no_turn_of_anybody() -> None:
+    listener = ear("whisperlivekit")
+    assert (listener.owed(), listener.owed(), listener.opened) == (0, None, True)
+    assert listener.hear("binary", b"\1\2").violation == ""
+    steps = [{"refuse": "no", "when": {"field": "param.x", "equals": "1"}}, {"send_text": "hi"}, {"wait": {"has": "b"}}]
+    listener = ear("vosk", params={"x": "0"}, open=[{"wait": {"has": "a"}}, *steps])
+    assert listener.owed() == 0
+    assert listener.hear("text", b"hi").kind == "open"
+    assert (listener.owed(), listener.opened) == (3, True)
+
+
+def test_it_is_known_whether_a_client_waits_for_quiet_before_it_marks_the_end() -> None:
+    assert Grammar(load_profile("whisperlive")).quiet_first
+    assert not Grammar(load_profile("vosk")).quiet_first
+
+
 def test_an_end_mark_that_is_not_equal_byte_for_byte_is_none() -> None:
     listener = ear("vosk")
     listener.hear("text", VOSK_CONFIG)

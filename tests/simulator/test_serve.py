@@ -387,3 +387,39 @@ async def test_where_a_profile_has_no_end_mark_media_that_pauses_is_over(tmp_pat
         messages = [(time.monotonic() - last, message.json()) async for message in link]
     assert soon(messages[-1][0], 0.7)
     assert messages[-1][1] == {"text": "the red boat leaves at nine", "fin": True}
+
+
+async def test_where_a_client_waits_for_quiet_before_it_marks_the_end_finals_come_before_the_mark(
+    tmp_path: Path,
+) -> None:
+    profile, log = tmp_path / "patient.yaml", tmp_path / "log.jsonl"
+    profile.write_text(
+        "name: patient\ntransport: {kind: websocket}\nmedia: {kind: audio, chunk_ms: 100}\n"
+        "end: [{quiet: {for_s: 1, max_s: 5}}, {send_text: bye}, {done: {on: [close], closes: target}}]\n"
+        "receive: {rules: [{has: text, text: {model: unkeyed, text: text, final: fin}}]}\n"
+    )
+    options = Options(profile=str(profile), first_s=0.02, final_s=1.2, partial_every_s=0, log=log)
+    async with running(options) as url, aiohttp.ClientSession() as client, client.ws_connect(url) as link:
+        for _ in range(3):
+            last = time.monotonic()
+            await link.send_bytes(bytes(3200))
+            await asyncio.sleep(0.1)
+        said = [(await link.receive_json(timeout=5))["fin"], (await link.receive_json(timeout=5))["fin"]]
+        assert (said, soon(time.monotonic() - last, 1.2)) == ([False, True], True)
+        with pytest.raises(TimeoutError):  # it waits for the mark
+            await link.receive(timeout=0.3)
+        await link.send_str("bye")
+        assert (await link.receive(timeout=5)).type is aiohttp.WSMsgType.CLOSE
+    assert [(entry.outcome, entry.violations) for entry in read(log)] == [("ok", [])]
+
+
+async def test_a_session_whose_client_leaves_as_the_service_ends_is_logged(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    async with running(Options(profile="http-stream", first_s=0.05, log=log)) as url:
+        host, port = url.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n")
+        await reader.readuntil(b"partial")
+        writer.close()
+        await asyncio.sleep(0)
+    assert [entry.media_bytes for entry in read(log)] == [4]

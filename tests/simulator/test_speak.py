@@ -80,6 +80,11 @@ MODELS: list[tuple[str, list[dict[str, Any]], dict[str, Any]]] = [
         {},
     ),
     (
+        "increments that nothing ends",
+        [{"has": "delta", "text": {"model": "delta", "text": "delta"}}],
+        {"never_final": {"rule": "promote_on_done"}},
+    ),
+    (
         "committed lines and a tail",
         [{"has": "lines", "text": {"model": "snapshot", "committed": "lines", "text": "text", "tail": "buffer"}}],
         {},

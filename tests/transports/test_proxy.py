@@ -2,11 +2,13 @@
 
 import asyncio
 import base64
+import time
 from contextlib import suppress
 
 import pytest
 
-from loadbench.transports import load
+from loadbench.session.wire import Answer, Ask
+from loadbench.transports import load, load_asker
 from loadbench.transports.contract import Address, AddressError, Tls
 from tests.transports.test_dial import closed_port, greeting, server_context
 
@@ -98,6 +100,28 @@ async def test_a_proxy_that_does_not_let_us_through_is_named_as_the_cause(dial, 
     assert words in cause.reason
     assert "FAKE" not in cause.reason
     assert far.sockets() <= before + 1  # the proxy's own end may linger
+
+
+@realtime
+@pytest.mark.parametrize(
+    ("said", "expected"), [(OK, "answer"), (b"HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n", "407")]
+)
+async def test_what_is_asked_before_the_connection_goes_through_the_proxy_too(far, said, expected):
+    async def handler(reader, writer):
+        await far.head(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\ntoken")
+        await reader.read()
+
+    heads = []
+    async with far.server(handler) as port, proxy(far, heads, said) as way:
+        request = Ask("GET", f"http://127.0.0.1:{port}/", (), None, 10**10, proxy=f"http://u:pw-FAKE@127.0.0.1:{way}")
+        came = await asyncio.wait_for(load_asker().ask(request, Tls(), time.monotonic_ns), 10)
+    assert heads[0].startswith(f"CONNECT 127.0.0.1:{port} ")
+    if expected == "answer":
+        assert isinstance(came, Answer)
+        assert came.body == b"token"
+    else:
+        assert (came.kind, came.by, came.reason) == ("proxy", "network", "it answered 407 No")
 
 
 @realtime

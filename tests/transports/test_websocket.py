@@ -533,10 +533,19 @@ async def test_pongs_that_never_come_are_counted_and_close_nothing(dial, far):
         assert not one.causes
 
 
+async def test_a_pong_that_never_comes_ends_the_connection_where_it_was_asked_for(dial, far):
+    async with saying(far, far.text("working")) as port:
+        pings = {"ping_every_s": 0.02, "ping_timeout_s": 0.02, "ping_close": True}
+        one = await dial("websocket", f"ws://127.0.0.1:{port}", **pings)
+        cause = await one.end()
+    assert (cause.kind, cause.by, cause.code, cause.pongs_missed) == ("no_pong", "us", 1011, 1)
+    assert cause.reason == "none within 0.02 s"
+
+
 async def test_pongs_that_come_are_not_missed(dial):
     server, url = await library_server()
     async with server:
-        one = await dial("websocket", url, ping_every_s=0.02, ping_timeout_s=2.0)
+        one = await dial("websocket", url, ping_every_s=0.02, ping_timeout_s=2.0, ping_close=True)
         await one.wait_for(lambda r: r.link.pings_sent == 3)
         assert one.link.pongs_missed == 0
 
