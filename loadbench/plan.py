@@ -106,6 +106,7 @@ class Target(Section):
     )
     identify: bool = Field(True, description="send x-loadbench-session, so that the service's log can be joined")
     tls: TlsSection = TlsSection()
+    proxy: str = Field("", description="the HTTP proxy to go through; never taken from the environment")
 
 
 class CorpusSection(Section):
@@ -432,6 +433,8 @@ def read(path: Path | None, overrides: Mapping[str, Any], *, allow_exec: bool = 
         problems += _address_problems(target["url"], str(target.get("profile")))
         if target["url"].startswith(PROGRAM) and "target.url" not in overrides and not allow_exec:
             problems.append(f"target.url: {PROGRAM} {RUNS_COMMANDS}")
+    if isinstance(target, dict) and isinstance(target.get("proxy"), str):
+        problems += _proxy_problems(target["proxy"])
     if problems or plan is None:
         raise PlanError(problems + _absent_files(data))
     return plan
@@ -518,15 +521,27 @@ def secrets(plan: Plan, allow_exec: bool) -> dict[str, str]:
 
 def hidden(plan: Plan) -> set[str]:
     """What must never be shown although the plan has it: user information, secret headers, parameters, variables."""
-    found = set()
+    found = _user_information(plan.target.proxy)
     if not plan.target.url.startswith(PROGRAM):
         url = urlsplit(plan.target.url)
-        found = {url.password or "", unquote(url.password or "")}
+        found |= {url.password or "", unquote(url.password or "")}
         found |= {value for name, value in parse_qsl(url.query) if SECRET_NAME.search(name)}
     for name, value in [*plan.target.headers.items(), *plan.target.params.items(), *plan.target.env.items()]:
         if SECRET_NAME.search(name):
             found |= {value, *value.split()}
     return {text for text in found if text and not re.fullmatch(r"(?i)bearer|basic|token|\{[\w.]+\}", text)}
+
+
+def _user_information(url: str) -> set[str]:
+    """Password, and user with password as they go over the wire; a user without a password is itself the secret."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return set()  # a problem of the plan, told elsewhere
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    if not password:
+        return {parts.username or "", user}
+    return {parts.password or "", password, f"{user}:{password}", f"{parts.username or ''}:{parts.password or ''}"}
 
 
 def _start_of(path: str) -> str:
@@ -542,8 +557,12 @@ def _output(command: str) -> str:
 
 def _root(data: dict[str, Any], folder: Path) -> None:
     """Paths in a plan file are relative to the file; those on the command line to where it is typed."""
-    for section, key in (("corpus", "path"), ("target", "profile"), ("media", "cache")):
-        part = data.get(section)
+    target = data.get("target")
+    tls = target.get("tls") if isinstance(target, dict) else None
+    files = [
+        (data.get(section), key) for section, key in (("corpus", "path"), ("target", "profile"), ("media", "cache"))
+    ]
+    for part, key in [*files, *((tls, key) for key in ("ca_file", "cert_file", "key_file"))]:
         if not isinstance(part, dict):
             continue
         value = part.get(key)
@@ -675,6 +694,13 @@ def _absent_files(data: Mapping[str, Any]) -> list[str]:
     path = part.get("path") if isinstance(part, dict) else None
     absent = isinstance(path, str) and not os.path.exists(path)  # noqa: PTH110 - it never raises, however long a name
     return [f"corpus.path: {path}: no such file or folder"] if absent else []
+
+
+def _proxy_problems(text: str) -> list[str]:
+    """Its user information is a secret, so that the address is not shown."""
+    if not text or re.match(r"http://(\S*@)?(\[[0-9A-Fa-f:.]+\]|[^\s/:@?#]+)(:\d{1,5})?/?$", text):
+        return []
+    return ["target.proxy must be http://HOST:PORT, with USER:PASSWORD@ before the host where it asks who you are"]
 
 
 def _address_problems(text: str, profile: str) -> list[str]:

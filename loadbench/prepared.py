@@ -77,7 +77,7 @@ def prepare(
     if problems:
         raise PlanError(problems)
     with _noting(problems):
-        transport = load_transport(profile.transport.kind)
+        transport = load_transport(profile.transport.carrier)
     problems += [*_fit_problems(plan, profile, clips, values), *_program_problems(plan, profile, allow_exec)]
     if problems:
         raise PlanError(problems)
@@ -117,6 +117,7 @@ def dry_run(prepared: Prepared) -> dict[str, Any]:
     mean_bytes = sum(prepared.media_bytes.values()) / count
     return {
         "contacts": Masks(plans.hidden(prepared.plan)).mask(_contacts(prepared), cut=False),
+        "proxy": prepared.header.effective["proxy"],
         "profile": prepared.profile.name,
         "clips": count,
         "sessions": sessions,
@@ -207,6 +208,7 @@ def _start(plan: Plan, profile: Profile, entries: list[pipe.ClipEntry], values: 
         hidden=sorted(plans.hidden(plan)),
         identify=plan.target.identify,
         tls=plan.target.tls.model_dump(),
+        proxy=plan.target.proxy,
         clips=entries,
         order=plan.corpus.order,
         workload=pipe.Workload(
@@ -266,7 +268,7 @@ def _header(
             "compression": profile.transport.compression,
             "ping": profile.transport.ping.model_dump(),
             "mask": start.mask if profile.transport.kind == "websocket" else None,
-            "proxies": "off",
+            "proxy": _named_only(plan.target.proxy),
             "retries": 0,
             "tls_verify": plan.target.tls.verify,
         },
@@ -299,6 +301,14 @@ def _headline_metric(plan: Plan, profile: Profile) -> str:
     """Output that is heard or seen is complete when it has been played."""
     metric = plan.headline_metric
     return metric.replace("final_from", "playback_end_from") if profile.headline in profile.media_channels else metric
+
+
+def _named_only(url: str) -> str:
+    """Where a proxy is, without who asks it; "off" where there is none."""
+    if not url:
+        return "off"
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 def _told(stage: pipe.Stage) -> dict[str, float | None]:
@@ -350,7 +360,12 @@ def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mappi
 def _address_problems(url: str, profile: Profile) -> list[str]:
     """An address of another kind than the profile speaks. What a plug-in takes it says itself."""
     kind = profile.transport.kind
-    starts = {"websocket": ("ws://", "wss://"), "http": ("http://", "https://"), "process": (plans.PROGRAM,)}.get(kind)
+    starts = {
+        "websocket": ("ws://", "wss://"),
+        "http": ("http://", "https://"),
+        "requests": ("http://", "https://"),
+        "process": (plans.PROGRAM,),
+    }.get(kind)
     if not url:
         example = (
             f"{plans.PROGRAM}./recognise" if kind == "process" else f"{starts[0] if starts else 'ws://'}127.0.0.1:2700"

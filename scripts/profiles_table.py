@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from loadbench.session.load import load_profile, shipped
+from loadbench.session.message import FLOATS, payload_of
 from loadbench.session.profile import MediaPart, Profile
 
 ROOT = Path(__file__).parents[1]
@@ -18,7 +19,13 @@ HEADINGS = {
     "README.md": ("name", "service", "transport", "media", "text", "channels, **headline**", "checked"),
     "README.zh-CN.md": ("名称", "服务", "传输", "媒体", "文本模型", "通道，**主通道**", "如何核对"),
 }
-TRANSPORTS = {"websocket": "WebSocket", "http": "HTTP stream", "requests": "HTTP requests", "process": "local program"}
+TRANSPORTS = {
+    "websocket": "WebSocket",
+    "http": "HTTP stream",
+    "upload": "HTTP upload",
+    "requests": "HTTP requests",
+    "process": "local program",
+}
 FINALITY = {"explicit": "", "promote_on_done": ", promoted when done", "promote_on_quiet": ", promoted when quiet"}
 
 
@@ -51,7 +58,7 @@ def row(profile: Profile) -> list[str]:
     cells = [
         f"`{profile.name}`",
         profile.about,
-        TRANSPORTS.get(profile.transport.kind, profile.transport.kind),
+        TRANSPORTS.get(profile.transport.carrier, profile.transport.carrier),
         media(profile.media),
         ", ".join(models) + FINALITY[profile.never_final.rule],
         ", ".join(channels),
@@ -62,10 +69,13 @@ def row(profile: Profile) -> list[str]:
 
 def media(part: MediaPart) -> str:
     """What is sent, in a few words."""
-    way = "base64 in JSON" if part.frame == "text" else "binary"
+    way = "binary"
+    if part.frame == "text":
+        way = "numbers in JSON" if payload_of(part.message) == FLOATS else "base64 in JSON"
     if part.kind == "frames":
         return f"{part.codec.upper()} frames, {way}"
     length = f"{part.chunk_ms:g} ms" if part.chunk_ms is not None else f"{part.chunk_bytes} bytes"
+    length = "whole clips" if part.pace == "whole" else length
     return f"{part.format} {part.rate_hz / 1000:g} kHz, {length}, {way}"
 
 

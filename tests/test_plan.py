@@ -175,6 +175,9 @@ def test_secrets_come_from_where_they_are_and_never_stand_in_the_plan(
         ({"target.url": "ws://127.0.0.1:1/?token=tok%20FAKE"}, "tok FAKE"),
         ({"target.headers": {"Authorization": "Bearer tok-FAKE-71"}}, "tok-FAKE-71"),
         ({"target.headers": {"X-Api-Key": "key-FAKE-72"}}, "key-FAKE-72"),
+        ({"target.proxy": "http://user:p%40-FAKE-74@127.0.0.1:1"}, "p@-FAKE-74"),
+        ({"target.proxy": "http://user:p%40-FAKE-74@127.0.0.1:1"}, "user:p@-FAKE-74"),
+        ({"target.proxy": "http://tok-FAKE-75@127.0.0.1:1"}, "tok-FAKE-75"),
     ],
 )
 def test_secrets_in_an_address_or_a_header_are_known_and_will_be_masked(settings: dict[str, Any], secret: str) -> None:
@@ -265,3 +268,33 @@ def test_a_secret_that_cannot_be_one_is_refused(monkeypatch: pytest.MonkeyPatch,
     plan = plans.read(None, LEAST | {"target.secrets": {"token": where}})
     with pytest.raises(PlanError, match=told):
         plans.secrets(plan, allow_exec=True)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://h:3128", "http://user:pw@h:1/", "http://[::1]:8080", "http://u:{secret.p}@h:1"]
+)
+def test_a_proxy_is_an_http_address(url: str) -> None:
+    assert plans.read(None, LEAST | {"target.proxy": url}).target.proxy == url
+
+
+@pytest.mark.parametrize("url", ["h:3128", "https://h:1", "socks5://h:1", "http://", "http://h:port", "http://h/path"])
+def test_any_other_proxy_is_refused_without_its_secrets(url: str) -> None:
+    with pytest.raises(PlanError, match=r"target\.proxy must be http://HOST:PORT") as caught:
+        plans.read(None, LEAST | {"target.proxy": url.replace("://", "://user:pw-FAKE-76@")})
+    assert len(caught.value.problems) == 1
+    assert "FAKE" not in str(caught.value)
+
+
+def test_the_environment_names_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert plans.read(None, LEAST).target.proxy == ""
+
+
+def test_certificates_of_a_plan_lie_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text(
+        '[target]\nurl = "wss://h"\nprofile = "vosk"\n[target.tls]\nca_file = "ca.pem"\ncert_file = "/abs/c.pem"\n'
+        '[corpus]\npath = "."\n'
+    )
+    tls = plans.read(tmp_path / "plan.toml", {}).target.tls
+    assert (tls.ca_file, tls.cert_file, tls.key_file) == (str(tmp_path / "ca.pem"), "/abs/c.pem", None)

@@ -180,6 +180,9 @@ async def _target(asked: Asked, ready: Prepared, say: Callable[[str], None]) -> 
         return []
     if not asked.contact:
         return [Row(name="target's addresses", state="unknown", found="not looked at, as asked (--no-contact)")]
+    if ready.start.proxy:
+        found = f"behind the proxy {ready.header.effective['proxy']}, as sessions will meet it: not looked at"
+        return [Row(name="target's addresses", state="unknown", found=found)]
     fields = Addresses(ready.start, ready.profile).fields("doctor", ready.start.clips[0].fields)
     if "host" not in fields:
         found = "not known before a session's prelude has asked for it"

@@ -11,12 +11,13 @@ from typing import Final
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 from loadbench.engine.pipe import Start
+from loadbench.session.message import FORM_TYPE
 from loadbench.session.prelude import compile_prelude
-from loadbench.session.profile import Profile
+from loadbench.session.profile import Profile, RequestsPart
 from loadbench.session.signing import compile_signing
 from loadbench.session.template import Text, compile_text
 from loadbench.session.wire import Ask, Limits
-from loadbench.transports.contract import Address, AddressError, Asker, Tls, Transport
+from loadbench.transports.contract import Address, AddressError, Asker, Requests, Tls, Transport
 
 SESSION_HEADER: Final = "x-loadbench-session"
 SESSION_VARIABLE: Final = "LOADBENCH_SESSION"  # the same for a local program
@@ -55,6 +56,9 @@ class Addresses:
         self._env = [(name, compile_text(value)) for name, value in start.env.items()]
         self._options = [(name, compile_text(value)) for name, value in part.options.items()]
         self.tls = Tls(**start.tls)
+        self._proxy = compile_text(start.proxy)
+        self._requests = _requests(part.requests)
+        self._content_type = _content_type(profile)
         self.message_bytes = part.max_message_bytes or int(start.limits.get("message_bytes") or Limits().message_bytes)
         self._constant = {f"param.{name}": value for name, value in (dict(profile.params) | start.params).items()}
         self._constant |= {f"secret.{name}": value for name, value in start.secrets.items()}
@@ -112,14 +116,17 @@ class Addresses:
             transport.check(self.of(later | fields))
         for request in self._prelude if asker is not None else ():
             try:
-                ask = self.asking(request.ask(later | fields))
+                ask = self.asking(request.ask(later | fields), fields)
             except KeyError as error:
                 raise MissingFieldError(error.args[0]) from None
             if asker is not None and request.address.names.isdisjoint(later):
                 asker.check(ask, self.tls)
 
-    def asking(self, ask: Ask) -> Ask:
-        """A request of the prelude as it is sent: for a run that is kept to ourselves, to where `prelude_at` says."""
+    def asking(self, ask: Ask, fields: Mapping[str, str]) -> Ask:
+        """A request of the prelude as it is sent: through the proxy, if there is one; for a run that is kept to
+        ourselves, to where `prelude_at` says.
+        """
+        ask = replace(ask, proxy=self._proxy.render(fields))
         if self._start.prelude_at is None:
             return ask
         there, meant = urlsplit(self._start.prelude_at), urlsplit(ask.url)
@@ -150,16 +157,46 @@ class Addresses:
             headers=tuple(headers),
             subprotocols=tuple(name.render(fields) for name in self._subprotocols),
             method=part.method,
-            content_type=part.content_type,
+            content_type=self._content_type,
             compression=part.compression,
             message_bytes=self.message_bytes,
             tls=self.tls,
+            proxy=self._proxy.render(fields),
+            requests=self._requests,
             ping_every_s=part.ping.every_s,
             ping_timeout_s=part.ping.timeout_s,
             ping_close=part.ping.close,
             env=tuple(env),
             options=tuple((name, value.render(fields)) for name, value in self._options),
         )
+
+
+def _content_type(profile: Profile) -> str | None:
+    part = profile.transport
+    if part.form is not None:
+        return FORM_TYPE
+    if part.kind == "requests" and part.content_type is None:
+        return "application/json" if profile.media.frame == "text" else "application/octet-stream"
+    return part.content_type
+
+
+def _requests(part: RequestsPart | None) -> Requests | None:
+    if part is None:
+        return None
+    poll = part.poll
+    return Requests(
+        media=_line(part.media),
+        open=None if part.open is None else _line(part.open),
+        end=None if part.end is None else _line(part.end),
+        poll=None if poll is None else _line(poll.request),
+        poll_every_s=None if poll is None else poll.every_ms / 1000,
+    )
+
+
+def _line(line: str) -> tuple[str, str]:
+    """`PUT /input` as method and path."""
+    method, _, path = line.partition(" ")
+    return method, path
 
 
 def _merged(profiles: Iterable[tuple[str, str]], plans: Iterable[tuple[str, str]]) -> list[tuple[str, Text]]:

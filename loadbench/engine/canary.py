@@ -113,6 +113,7 @@ def elsewhere(start: Start, url: str, params: dict[str, str]) -> Start:
         secrets=dict.fromkeys(start.secrets, PLACEHOLDER),
         identify=False,
         tls={},
+        proxy="",
         media_start="on_ready",
     )
 

@@ -187,7 +187,7 @@ class Driver:
             raise RuntimeError("there is nobody who could ask")
 
         async def ask() -> None:
-            came = await asker.ask(rig.addresses.asking(request), rig.addresses.tls, rig.clock)
+            came = await asker.ask(rig.addresses.asking(request, self._talk.fields), rig.addresses.tls, rig.clock)
             self._tell(self._talk.asked, came)
 
         self._asking = asyncio.get_running_loop().create_task(ask())
@@ -289,7 +289,7 @@ class Driver:
     def _send(self, action: Send) -> None:
         if self._link is None:
             return
-        wire = self._rig.encoder.whole(action.kind, action.payload)
+        wire = self._rig.encoder.whole(action.kind, action.payload, action.role)
         self._unsent_max = max(self._unsent_max, self._link.write(wire))
         self._bytes_sent += len(wire)
         self._talk.sent(action, self._rig.clock())

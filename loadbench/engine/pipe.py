@@ -92,6 +92,7 @@ class Start(msgspec.Struct, kw_only=True, tag="start", tag_field="type"):
     identify: bool = True
     prelude_at: str | None = None
     tls: dict[str, Any] = {}
+    proxy: str = ""
     clips: list[ClipEntry]
     order: Literal["sequential", "shuffle"] = "shuffle"
     workload: Workload

@@ -24,7 +24,7 @@ def wire_plans(
     `Encoder.joined`. End marks are not among them. `random` draws a mask for each message; with `fresh` each session
     will draw its own, and the parts are left as they are.
     """
-    messages = media_messages(profile.media)
+    messages = media_messages(profile.media, profile.transport.form)
     encoder = transport.encoder(random, profile.transport.encoding)
     independent = all(message.independent for message in messages)
     made: dict[str, tuple[Path, bool]] = {}

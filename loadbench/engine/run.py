@@ -57,7 +57,7 @@ class Engine:
         self._start, self._emit, self._clock = start, emit, clock
         self._levels, self._settle = levels, settle
         profile = Profile.model_validate(start.profile)
-        transport = transport or load_transport(profile.transport.kind)
+        transport = transport or load_transport(profile.transport.carrier)
         self._reels = [Reel(entry) for entry in start.clips]
         if not self._reels:
             raise ValueError("there is no clip to stream")
@@ -75,7 +75,7 @@ class Engine:
             limits=_limits(start, addresses.message_bytes),
             transport=transport,
             encoder=transport.encoder(os.urandom, profile.transport.encoding),
-            messages=media_messages(profile.media),
+            messages=media_messages(profile.media, profile.transport.form),
             addresses=addresses,
             masks=Masks([*start.secrets.values(), *start.hidden]),
             wheel=wheel,

@@ -118,15 +118,19 @@ def _resampled(blocks: Iterator[tuple[int, Samples]], rate_hz: int) -> Iterator[
 
 
 def _cut(blocks: Iterator[Samples], size: int) -> Iterator[Samples]:
-    """Pieces of `size` samples, the last shorter."""
-    held: Samples = np.empty(0, np.float32)
+    """Pieces of `size` samples, the last shorter. Blocks are joined only when there is a piece: it may be the clip."""
+    waiting: list[Samples] = []
+    count = 0
     for block in blocks:
-        held = np.concatenate([held, block])
-        whole = len(held) // size * size
-        yield from (held[i : i + size] for i in range(0, whole, size))
-        held = held[whole:]
-    if len(held):
-        yield held
+        waiting.append(block)
+        count += len(block)
+        if count >= size:
+            held = np.concatenate(waiting)
+            whole = count // size * size
+            yield from (held[i : i + size] for i in range(0, whole, size))
+            waiting, count = [held[whole:]], count - whole
+    if count:
+        yield np.concatenate(waiting)
 
 
 def _s16(block: Samples) -> NDArray[np.int16]:

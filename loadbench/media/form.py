@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Final, Literal
+
+WHOLE: Final = 1 << 62  # samples: more than any clip has, so that it is a single chunk
 
 
 @dataclass(frozen=True, slots=True)

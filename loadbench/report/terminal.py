@@ -37,6 +37,7 @@ def _verdict(summary: dict[str, Any]) -> list[str]:
     lines = [f"tester   {verdict['state']}   {figures}"]
     lines += [f"         {reason}" for reason in verdict["reasons"]]
     lines += _canary(summary.get("canary"))
+    lines += _target(summary["run"].get("effective") or {})
     if summary["damage"]:
         lines.append("bundle   DAMAGED: some files are not as they were written; the numbers may miss sessions")
         lines += [f"         {visible(text)}" for text in summary["damage"]]
@@ -44,6 +45,18 @@ def _verdict(summary: dict[str, Any]) -> list[str]:
         lines.append(f"ended    {visible(summary['run']['reason'])}: {visible(summary['run']['why'])}")
     if not summary["complete"]:
         lines.append("bundle   INCOMPLETE: the run did not come to its end; this is what was written until then")
+    return lines
+
+
+def _target(effective: dict[str, Any]) -> list[str]:
+    """What lies between us and the service that a reader must know of."""
+    lines = []
+    if effective.get("tls_verify") is False:
+        lines.append(
+            "target   NOT VERIFIED: certificates were not checked, so it may have been anybody (target.tls.verify)"
+        )
+    if effective.get("proxy", "off") != "off":
+        lines.append(f"target   through the proxy {visible(str(effective['proxy']))}, whose time is in every number")
     return lines
 
 

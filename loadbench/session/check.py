@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from loadbench.session import profile as schema
-from loadbench.session.message import OWN_FIELDS, PAYLOAD
+from loadbench.session.message import BASE64, FLOATS, OWN_FIELDS, payload_of
 from loadbench.session.select import SelectorError, compile_selector
 from loadbench.session.template import Hole, TemplateError, compile_json, compile_text
 
@@ -193,13 +193,27 @@ def _template(kind: str, value: Any, place: Place, tree: Raw) -> Iterator[Proble
         yield Problem(place, str(error))
         return
     if place[0] == "media":
-        parts = compile_json(value).parts
-        count = sum(isinstance(part, Hole) and part.name == PAYLOAD for part in parts)
-        if count != 1:
-            yield Problem(place, f"must hold {{{PAYLOAD}}} exactly once, not {count} times")
+        try:
+            payload = payload_of(value)
+        except TemplateError as error:
+            yield Problem(place, str(error))
+        else:
+            yield from _payload(payload, place, _part(tree, "media"))
     for name in sorted(names):
         if what := _unknown(name, place, tree):
             yield Problem(place, f"{{{name}}}: {what}")
+
+
+def _payload(name: str, place: Place, media: Raw) -> Iterator[Problem]:
+    """What a message holds its media as must be what the media is, and the same in all its messages."""
+    if name == FLOATS and (media.get("kind") != "audio" or media.get("format", "s16le") not in ("s16le", "f32le")):
+        yield Problem(place, f"{{{FLOATS}}} is for audio of format s16le or f32le")
+    try:
+        same = place[1] == "message" or name == payload_of(media.get("message"))
+    except TemplateError:
+        return  # told where it stands
+    if not same:
+        yield Problem(place, f"must hold the media as `message` does, not as {{{name}}}")
 
 
 def _unknown(name: str, place: Place, tree: Raw) -> str | None:
@@ -260,8 +274,10 @@ def _profile(at: _At) -> Iterator[Problem]:
     if isinstance(primary, str) and primary not in channels:
         yield Problem(("primary",), f"no such channel; declared: {_listed(channels)}")
     yield from _end_script(_list(at.part, "end"), at.tree)
-    if at.part.get("keepalive") is not None and _kind(at.tree) == "http":
+    if at.part.get("keepalive") is not None and _kind(at.tree) in _HTTP:
         yield Problem(("keepalive",), "an HTTP request has no keep-alive messages")
+    if _kind(at.tree) == "requests":
+        yield from _carried(at)
 
 
 def _transport(at: _At) -> Iterator[Problem]:
@@ -273,6 +289,48 @@ def _transport(at: _At) -> Iterator[Problem]:
     url = at.part.get("url")
     if kind == "process" and isinstance(url, str) and "{secret." in url:
         yield Problem(at("url"), "a command line can be read by everybody here: give secrets by target.env of the plan")
+    if (kind == "requests") != (at.part.get("requests") is not None):
+        yield Problem(at("requests"), "kind: requests and the requests that it makes need each other")
+    if kind == "requests" and "method" in at.part:
+        yield Problem(at("method"), "each of the requests names its own")
+    if at.part.get("form") is not None:
+        yield from _form(at)
+
+
+def _form(at: _At) -> Iterator[Problem]:
+    media = _part(at.tree, "media")
+    if at.part.get("kind") != "http":
+        yield Problem(at("form"), "only kind: http has it")
+    if "content_type" in at.part:
+        yield Problem(at("content_type"), "a form has its own")
+    if media.get("kind") != "audio" or media.get("pace") != "whole":
+        yield Problem(at("form"), "uploads a whole file: it needs media.kind: audio and media.pace: whole")
+    for script in ("open", "begin", "end"):
+        for number, step in enumerate(_list(at.tree, script)):
+            if isinstance(step, dict) and not _SENDS.isdisjoint(step):
+                yield Problem((script, number), "an upload is one message, and there is no room for another")
+
+
+def _requests(at: _At) -> Iterator[Problem]:
+    lines = {key: at.part.get(key) for key in ("open", "media", "end")}
+    for key, line in lines.items():
+        if isinstance(line, str) and not _REQUEST.fullmatch(line):
+            yield Problem(at(key), f"must be a method and a path, for instance PUT /input, not {line!r}")
+
+
+def _poll(at: _At) -> Iterator[Problem]:
+    line = at.part.get("request")
+    if isinstance(line, str) and not _REQUEST.fullmatch(line):
+        yield Problem(at("request"), f"must be a method and a path, for instance GET /output, not {line!r}")
+
+
+def _carried(at: _At) -> Iterator[Problem]:
+    """Each script that sends something has a request to send it with."""
+    requests = _part(_part(at.tree, "transport"), "requests")
+    for script, key in (("open", "open"), ("begin", "open"), ("end", "end")):
+        sends = any(isinstance(step, dict) and not _SENDS.isdisjoint(step) for step in _list(at.tree, script))
+        if sends and requests.get(key) is None:
+            yield Problem(("transport", "requests", key), f"is missing: the script `{script}` sends a message")
 
 
 def _ping(at: _At) -> Iterator[Problem]:
@@ -348,14 +406,16 @@ def _end_script(steps: list[Any], tree: Raw) -> Iterator[Problem]:
     if _kind(tree) == "http" and "end_body" not in keys:
         yield Problem(("end",), "an HTTP request needs the step end_body: true, or it never ends")
     for number, key in enumerate(keys):
-        if key == "end_body" and _kind(tree) == "websocket":
-            yield Problem(("end", number, key), "only an HTTP request has a body to end, and a program an input")
+        if key == "end_body" and _kind(tree) in ("websocket", "requests"):
+            yield Problem(("end", number, key), "only an HTTP stream has a body to end, and a program an input")
         if key == "silence_s" and not sure[number]:
             yield Problem(("end", number, "when"), "silence is added to the media beforehand, for all sessions alike")
         if key == "silence_s" and any(earlier != "silence_s" for earlier in keys[:number]):
             yield Problem(("end", number, key), "silence is added to the media, so it stands before all other steps")
         if key == "silence_s" and _part(tree, "media").get("kind") == "frames":
             yield Problem(("end", number, key), "frames have no silence; wait with quiet instead")
+        if key == "silence_s" and _part(tree, "media").get("pace") == "whole":
+            yield Problem(("end", number, key), "a whole clip is one chunk, and no silence follows it")
         if key == "grace_s" and "done" in keys[number:]:
             yield Problem(("end", number, key), "the grace comes after the done step")
         if key == "done" and any(at == "done" and (sure[number] or sure[n]) for n, at in enumerate(keys[:number])):
@@ -370,8 +430,8 @@ def _done(at: _At) -> Iterator[Problem]:
         return
     if not events:
         yield Problem(at("on"), "names no event, so that the output could never be done")
-    if "end_of_response" in events and _kind(at.tree) in ("websocket", "process"):
-        yield Problem(at("on"), "only an HTTP request has an end_of_response")
+    if "end_of_response" in events and _kind(at.tree) in ("websocket", "requests", "process"):
+        yield Problem(at("on"), "only kind: http has an end_of_response")
     says = {rule.get("event") for rule in _rules(at.tree) if isinstance(rule, dict)}
     if "settled" in events and "settled" not in says:
         yield Problem(at("on"), "no message settles anything: give a rule with event: settled and its key")
@@ -398,13 +458,15 @@ def _medium(at: _At) -> Iterator[Problem]:
     for key in _MEDIA_ONLY.get("frames" if kind == "audio" else "audio", ()) if kind in _MEDIA_ONLY else ():
         if key in at.part:
             yield Problem(at(key), f"has no meaning for {kind}")
-    if kind == "audio":
+    if at.part.get("pace") == "whole":
+        yield from _whole(at)
+    elif kind == "audio":
         yield from _chunks(at)
     fps = at.part.get("fps")
     if isinstance(fps, int | float) and fps <= 0:
         yield Problem(at("fps"), "must be above 0, or clip for the clip's own rate")
     if frame == "text" and at.part.get("message") is None:
-        yield Problem(at(), f"text frames need a message that holds {{{PAYLOAD}}}")
+        yield Problem(at(), f"text frames need a message that holds {{{BASE64}}} or {{{FLOATS}}}")
     if frame == "text" and _kind(at.tree) == "http":
         yield Problem(at("frame"), "an HTTP body has no text frames; allowed here: binary")
     if _kind(at.tree) == "process":
@@ -422,6 +484,14 @@ def _piped(at: _At, frame: Any) -> Iterator[Problem]:
     if stdin == "raw" and (frame == "text" or at.part.get("kind") == "frames"):
         wanted = "lines" if frame == "text" else "length"
         yield Problem(at(), f"a program could not tell where one message ends: say transport.stdin: {wanted}")
+
+
+def _whole(at: _At) -> Iterator[Problem]:
+    if at.part.get("kind") != "audio":
+        yield Problem(at("pace"), "only audio can be sent whole")
+    for key in ("chunk_ms", "chunk_bytes"):
+        if key in at.part:
+            yield Problem(at(key), "a whole clip is one chunk, of its own length")
 
 
 def _chunks(at: _At) -> Iterator[Problem]:
@@ -458,11 +528,13 @@ def _pace(at: _At) -> Iterator[Problem]:
 def _receive(at: _At) -> Iterator[Problem]:
     framing, nested = at.part.get("framing", "message"), at.part.get("nested")
     if framing == "message" and _kind(at.tree) == "http":
-        yield Problem(at("framing"), "an HTTP body must be cut into messages; allowed here: lines, sse, auto")
+        yield Problem(at("framing"), "an HTTP body must be cut into messages; allowed here: lines, sse, auto, body")
     if framing != "lines" and _kind(at.tree) == "process":
         yield Problem(at("framing"), "a program says one message a line; allowed here: lines")
-    if framing != "message" and _kind(at.tree) == "websocket":
-        yield Problem(at("framing"), "WebSocket messages are whole already; allowed here: message")
+    if framing != "message" and _kind(at.tree) in _WHOLE_ALREADY:
+        yield Problem(at("framing"), f"{_WHOLE_ALREADY[_kind(at.tree)]} are whole already; allowed here: message")
+    if _kind(at.tree) == "requests" and at.part.get("decode") == "text":
+        yield Problem(at("decode"), "an answer without a body is the message null; allowed here: json, nested, array")
     if (at.part.get("decode") == "nested") != (nested is not None):
         yield Problem(at("nested"), "decode: nested and the name of the nested field need each other")
     if isinstance(nested, str) and not re.fullmatch(r"[\w-]+(\.[\w-]+)*", nested):
@@ -609,6 +681,10 @@ def _status(at: _At) -> Iterator[Problem]:
     yield from _pattern(at.part.get("reason"), at("reason"))
 
 
+_HTTP: Final = ("http", "requests")
+_WHOLE_ALREADY: Final = {"websocket": "WebSocket messages", "requests": "answers to requests"}
+_REQUEST: Final = re.compile(r"(GET|POST|PUT|PATCH|DELETE) /[^\s{}#]*")
+_SENDS: Final = frozenset(schema.SendPart.model_fields)
 _FIELDS_EVERYWHERE: Final = frozenset(
     {
         *("session.id", "session.uuid", "random.hex", "host", "port"),
@@ -628,11 +704,12 @@ _MEDIA_ONLY: Final = {
     "audio": ("format", "rate_hz", "chunk_ms", "chunk_bytes"),
     "frames": ("codec", "quality", "width", "height", "fps", "late"),
 }
-OWN_KINDS: Final = ("websocket", "http", "process")  # what a plug-in takes is its own affair
+OWN_KINDS: Final = ("websocket", "http", "requests", "process")  # what a plug-in takes is its own affair
 _WHOSE: Final = (
     (("ping", "subprotocols", "compression"), "WebSocket", ("websocket",)),
-    (("method", "content_type"), "HTTP", ("http",)),
-    (("headers", "query"), "WebSocket and HTTP", ("websocket", "http")),
+    (("method",), "HTTP", ("http", "requests")),
+    (("content_type",), "HTTP", ("http", "requests")),
+    (("headers", "query"), "WebSocket and HTTP", ("websocket", "http", "requests")),
     (("stdin",), "a local program", ("process",)),
     (("options",), "a plug-in", ()),
 )
@@ -650,6 +727,8 @@ _MODELS: Final[dict[str, tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]]] =
 _CHECKS: Final[dict[Any, Callable[[_At], Iterator[Problem]]]] = {
     schema.Profile: _profile,
     schema.TransportPart: _transport,
+    schema.RequestsPart: _requests,
+    schema.Poll: _poll,
     schema.Ping: _ping,
     schema.ChannelPart: _channel,
     schema.OpenStep: _send,

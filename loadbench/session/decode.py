@@ -16,7 +16,7 @@ from loadbench.session.profile import Receive
 
 Raw = str | bytes
 Timed = tuple[Raw, int]
-Framing = Literal["message", "lines", "sse", "auto"]
+Framing = Literal["message", "lines", "sse", "auto", "body"]
 
 MAX_MESSAGE_BYTES: Final = 64 * 1024 * 1024
 _BOM: Final = b"\xef\xbb\xbf"
@@ -32,7 +32,8 @@ class Framer:
     """Cuts what arrives into messages.
 
     `message`: each piece is one. `lines`: a line is one, a blank line is none. `sse`: the data of an event is one, by
-    the WHATWG's rules. `auto`: sse where `set_content_type` was told text/event-stream, else lines.
+    the WHATWG's rules. `auto`: sse where `set_content_type` was told text/event-stream, else lines. `body`: all of it
+    is one, when it has ended; so is the answer of a service that was asked for sse and says application/json.
     A line that is not UTF-8 is handed on as bytes, and `decode_message` refuses it.
     """
 
@@ -48,10 +49,12 @@ class Framer:
         self._trouble: DecodeError | None = None
 
     def set_content_type(self, content_type: str) -> None:
-        """Tell what the response calls itself; decides `auto`, before the first byte."""
+        """Tell what the response calls itself, before the first byte; decides `auto`, and may change `sse`."""
+        kind = content_type.partition(";")[0].strip().lower()
         if self._framing == "auto":
-            kind = content_type.partition(";")[0].strip().lower()
             self._framing = "sse" if kind == "text/event-stream" else "lines"
+        elif self._framing == "sse" and kind == "application/json":
+            self._framing = "body"
 
     def feed(self, data: Raw, at_ns: int) -> list[Timed]:
         """The messages that are complete now. DecodeError("too big"): after those that came before it."""
@@ -71,7 +74,7 @@ class Framer:
     def _complete(self, at_ns: int, *, ended: bool) -> list[Timed]:
         messages: list[Timed] = []
         if self._begun(ended):
-            cut = self._cut_events if self._framing == "sse" else self._cut_lines
+            cut = {"sse": self._cut_events, "body": self._cut_body}.get(self._framing, self._cut_lines)
             try:
                 cut(lambda message: messages.append((_text(message), at_ns)), ended)
             except DecodeError as error:
@@ -109,6 +112,14 @@ class Framer:
             raise self._too_big()
         if line.strip():
             emit(line)
+
+    def _cut_body(self, emit: Callable[[bytes], None], ended: bool) -> None:
+        if len(self._pending) > self._max_bytes:
+            raise self._too_big()
+        if ended:
+            if self._pending.strip():
+                emit(bytes(self._pending))
+            self._pending.clear()
 
     def _cut_events(self, emit: Callable[[bytes], None], ended: bool) -> None:
         if self._after_cr and self._pending:

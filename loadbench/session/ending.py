@@ -19,6 +19,7 @@ NO_CLOSE_FRAME: Final = 1006  # RFC 6455, 7.4.1: reserved for a connection that 
 # kind of cause -> outcome, for those that mean the same whenever they come
 _PLAIN: Final = {
     "refused": ("connect_failed", "nobody answers at the address"),
+    "proxy": ("connect_failed", "the proxy did not let us through"),
     "dns": ("dns", "the name of the service has no address"),
     "tls": ("tls", "the TLS handshake failed"),
     "resource": ("no_resource", "this machine has run out of file handles or ports"),

@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from loadbench.media.form import AudioForm, FrameForm, MediaForm
+from loadbench.media.form import WHOLE, AudioForm, FrameForm, MediaForm
 from loadbench.session import check
 from loadbench.session.check import Place, Problem
 from loadbench.session.profile import EndStep, Medium, Profile, keys
@@ -93,6 +93,8 @@ def media_form(part: Medium) -> MediaForm:
     if part.kind == "frames":
         fps = None if part.fps == "clip" else Fraction(str(part.fps))
         return FrameForm(part.quality, part.width, part.height, fps, part.codec)
+    if part.pace == "whole":
+        return AudioForm(part.format, part.rate_hz, WHOLE)
     form = AudioForm(part.format, part.rate_hz, 1)
     if part.chunk_bytes is not None:
         samples = part.chunk_bytes // form.sample_bytes

@@ -71,12 +71,41 @@ class Ping(Part):
     close: bool = False
 
 
+class Poll(Part):
+    """A request that asks for output, `every_ms` from the first media on; only one is under way at a time."""
+
+    request: str
+    every_ms: float = Field(gt=0)
+
+
+class RequestsPart(Part):
+    """Which request carries which message: a method and a path below the url, such as `PUT /input`.
+
+    All go over one connection, in order, each when the one before has been answered; `open` carries what `begin` sends
+    as well. An answer's body is a message; an answer without one is the message null.
+    """
+
+    open: str | None = None
+    media: str
+    end: str | None = None
+    poll: Poll | None = None
+
+
+class FormPart(Part):
+    """A multipart upload: `fields`, then the media as a WAV file in the field `file`."""
+
+    file: str = "file"
+    filename: str = "clip.wav"
+    fields: dict[str, Template] = {}
+
+
 class TransportPart(Part):
     """How bytes travel. `url` is the default address; the plan's `target.url` goes before it.
 
-    `kind` is websocket, http, process (a local program), or the name of a plug-in, to which `options` are given.
-    `stdin` is how a program reads: raw (bytes one after another), length (each message after its length in four bytes,
-    big end first), or lines (each message a line).
+    `kind` is websocket; http, one request whose body is the media and whose response is the output (with `form` the
+    body is a multipart upload of the whole clip); requests, a request for each message; process, a local program; or
+    the name of a plug-in, to which `options` are given. `stdin` is how a program reads: raw (bytes one after another),
+    length (each message after its length in four bytes, big end first), or lines (each message a line).
     """
 
     kind: str = Field(min_length=1)
@@ -92,10 +121,18 @@ class TransportPart(Part):
     stdin: Literal["raw", "length", "lines"] = "raw"
     options: dict[str, Template] = {}
 
+    requests: RequestsPart | None = None
+    form: FormPart | None = None
+
     @property
     def encoding(self) -> dict[str, str]:
         """What an encoder must know: `stdin` of a program, the options of a plug-in as they are written."""
         return {"stdin": self.stdin} if self.kind == "process" else self.options
+
+    @property
+    def carrier(self) -> str:
+        """The name of the transport: an upload of known length goes another way than a stream."""
+        return "upload" if self.form is not None else self.kind
 
 
 class SendPart(Part):
@@ -182,8 +219,9 @@ class Ack(Condition):
 class Medium(Part):
     """One medium: how it is encoded and cut, and how a chunk is wrapped.
 
-    Chunks are `chunk_ms` long, or `chunk_bytes` of payload. `frame: binary` sends the bare payload, `frame: text` the
-    `message` as JSON text with {media.base64}, {media.ms}, {media.index}, {media.count}.
+    Chunks are `chunk_ms` long, or `chunk_bytes` of payload; with `pace: whole` the clip is a single chunk, due at its
+    end. `frame: binary` sends the bare payload, `frame: text` the `message` as JSON text with {media.base64}, or
+    {media.floats} for a list of samples between -1 and 1, and {media.ms}, {media.index}, {media.count}.
     """
 
     kind: Literal["audio", "frames"]
@@ -191,6 +229,7 @@ class Medium(Part):
     rate_hz: int = Field(16_000, ge=4_000, le=192_000)
     chunk_ms: float | None = Field(None, gt=0)
     chunk_bytes: int | None = Field(None, gt=0)
+    pace: Literal["live", "whole"] = "live"
     codec: Literal["jpeg"] = "jpeg"
     quality: int = Field(85, ge=1, le=100)
     width: int | None = Field(None, gt=0)
@@ -329,12 +368,14 @@ class MediaClock(Part):
 class Receive(Part):
     """How messages are cut and decoded, and the rules; `fire`: the first rule that fits, or all of them.
 
-    `framing` cuts an HTTP body or a program's output: message (WebSocket), lines (one message a line), sse (events).
-    `decode`: json, text, nested (JSON inside the string field `nested`), array (each element is a message). A text
-    equal to one of `sentinels` is not decoded: it is matched as {"sentinel": TEXT}.
+    `framing` cuts an HTTP body or a program's output: message (what comes whole: WebSocket, requests), lines (one
+    message a line), sse (events; a response that calls itself application/json is one message), auto (lines or sse, as
+    the response calls itself), body (the whole response is one message). `decode`: json, text, nested (JSON inside the
+    string field `nested`), array (each element is a message). A text equal to one of `sentinels` is not decoded: it is
+    matched as {"sentinel": TEXT}.
     """
 
-    framing: Literal["message", "lines", "sse", "auto"] = "message"
+    framing: Literal["message", "lines", "sse", "auto", "body"] = "message"
     decode: Literal["json", "text", "nested", "array"] = "json"
     nested: Selector | None = None
     sentinels: list[str] = []
@@ -434,6 +475,7 @@ class Simulated(Part):
     """What a simulator says where it cannot be derived from the rules: templates of whole messages."""
 
     ready: JsonValue = None
+    idle: JsonValue = Field(None, description="the answer to a poll when there is nothing to say")
     partial: JsonValue = None
     final: JsonValue = None
     done: JsonValue = None

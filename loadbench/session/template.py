@@ -14,10 +14,10 @@ from typing import Any, Final
 _NAME: Final = r"[A-Za-z_]\w*(?:\.[\w-]+)*"
 _FIELD: Final = re.compile(rf"\{{\{{((?:number:)?{_NAME})\}}\}}|\{{(number:)?({_NAME})\}}")
 _NUMBER: Final = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")  # RFC 8259, 6
-# A JSON leaf that is nothing but one of these becomes a number.
+# A JSON leaf that is nothing but one of these becomes a number, or a list of numbers.
 NUMBERS: Final = frozenset(
     {
-        *("media.ms", "media.index", "media.count", "utterance.index"),
+        *("media.ms", "media.index", "media.count", "media.floats", "utterance.index"),
         *("count.chunks_sent", "count.acked", "count.media_ms", "count.bytes_sent"),
     }
 )

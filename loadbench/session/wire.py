@@ -22,7 +22,7 @@ class Send:
 class Ask:
     """Make this HTTP request of the prelude. Answered by `Conversation.asked`; Abort takes it back.
 
-    `url`, `headers` and `body` may hold secrets.
+    `url`, `headers`, `body` and `proxy`, the url of one that was asked for, may hold secrets.
     """
 
     method: str
@@ -30,6 +30,7 @@ class Ask:
     headers: tuple[tuple[str, str], ...]
     body: bytes | None
     timeout_ns: int
+    proxy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,7 @@ class Cause:
       closed     a close frame or the regular end of a response; `code` is the close code, `by` whose came first
       eof        the far side went without a close        reset      the connection was reset
       refused    nobody listens, or no route              dns        the name has no address
+      proxy      the asked-for proxy cannot be reached, or does not let us through
       tls        the handshake or the certificate         rejected   an HTTP answer instead of the stream: `status`
       protocol   bytes that break the protocol            too_big    over our message limit
       resource   file handles or ports on our side ran out aborted   we dropped it
@@ -122,8 +124,8 @@ class Cause:
     """
 
     kind: Literal[
-        "closed", "eof", "reset", "refused", "dns", "tls", "rejected", "protocol", "too_big", "resource", "aborted",
-        "no_pong",
+        "closed", "eof", "reset", "refused", "proxy", "dns", "tls", "rejected", "protocol", "too_big", "resource",
+        "aborted", "no_pong",
     ]  # fmt: skip
     at_ns: int
     by: Literal["us", "target", "network"] = "target"

@@ -3,12 +3,14 @@
 import base64
 import binascii
 import re
+import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
 
+from loadbench.session.message import BASE64, FLOATS
 from loadbench.session.profile import EndStep, Profile, SendPart
 from loadbench.session.template import compile_text
 from loadbench.simulator.branches import Branches
@@ -68,7 +70,12 @@ class Grammar:
         self.others += [_shape("keep-alive", profile.keepalive)] if profile.keepalive else []
         given = [template for template in (part.message, part.first, part.last) if template is not None]
         self.media = [
-            Wrapped(template, part.base64_prefix, last=template == part.last and part.last != part.message)
+            Wrapped(
+                template,
+                part.base64_prefix,
+                last=template == part.last and part.last != part.message,
+                sample=part.format,
+            )
             for template in given
         ]
         also = part.also
@@ -85,18 +92,29 @@ class Wrapped:
     """A media message in JSON: what it must look like, and where its payload and its time stand."""
 
     def __init__(
-        self, template: Any, prefix: str, *, last: bool = False, kind: Literal["media", "also"] = "media"
+        self,
+        template: Any,
+        prefix: str,
+        *,
+        last: bool = False,
+        kind: Literal["media", "also"] = "media",
+        sample: str = "s16le",
     ) -> None:
         self.kind, self.last = kind, last
         self._prefix = prefix
         self.fits = pattern(template)
-        self._payload = _find(template, "media.base64")
+        self._payload = _find(template, BASE64)
+        self._floats = _find(template, FLOATS)
+        self._sample = sample
         self._ms = _find(template, "media.ms")
 
     def read(self, message: Any) -> tuple[bytes, float | None]:
-        """The payload, decoded, and the media time where there is one. Raises ValueError for what is no base64."""
-        text = _at(message, self._payload) if self._payload is not None else ""
-        payload = base64.b64decode(str(text).removeprefix(self._prefix), validate=True)
+        """The payload, decoded, and the media time where there is one. Raises ValueError for what cannot be decoded."""
+        if self._floats is not None:
+            payload = _samples(_at(message, self._floats), self._sample)
+        else:
+            text = _at(message, self._payload) if self._payload is not None else ""
+            payload = base64.b64decode(str(text).removeprefix(self._prefix), validate=True)
         return payload, float(_at(message, self._ms)) if self._ms is not None else None
 
 
@@ -188,6 +206,8 @@ def pattern(template: Any) -> Callable[[Any], bool]:
             and len(value) == len(items)
             and all(fits(at) for fits, at in zip(items, value, strict=True))
         )
+    if template == f"{{{FLOATS}}}":
+        return lambda value: isinstance(value, list)
     if isinstance(template, str):
         regex = _regex(template)
         return lambda value: isinstance(value, str | int | float) and regex.fullmatch(str(value)) is not None
@@ -237,6 +257,16 @@ def _regex(template: str) -> re.Pattern[str]:
     """A regular expression for all that a template can become."""
     parts = compile_text(template).parts
     return re.compile("".join(re.escape(part) if isinstance(part, str) else ".*" for part in parts), re.DOTALL)
+
+
+def _samples(values: list[Any], sample: str) -> bytes:
+    """Numbers between -1 and 1 as the samples that they were made of. Raises ValueError for other values."""
+    try:
+        if sample == "f32le":
+            return struct.pack(f"<{len(values)}f", *values)
+        return struct.pack(f"<{len(values)}h", *(round(value * 32768) for value in values))
+    except (struct.error, TypeError) as error:
+        raise ValueError(f"a list of something else than samples: {error}") from error
 
 
 def _find(template: Any, name: str) -> list[str | int] | None:

@@ -5,14 +5,13 @@ import contextlib
 import itertools
 import os
 import re
-import socket
 import struct
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, Literal
 
-from aiohttp import WSMsgType, web
+from aiohttp import BodyPartReader, WSMsgType, web
 
 from loadbench.session.load import load_profile
 from loadbench.session.profile import Profile
@@ -20,6 +19,7 @@ from loadbench.simulator.answers import Answers
 from loadbench.simulator.hear import Grammar, strangers
 from loadbench.simulator.log import Entry, Log
 from loadbench.simulator.options import Options, OptionsError
+from loadbench.simulator.seat import Seat, cut, silenced, talk_on
 from loadbench.simulator.sitting import House, Mind, Sitting
 from loadbench.simulator.speak import Speaker
 from loadbench.simulator.timetable import Timetable
@@ -27,7 +27,7 @@ from loadbench.simulator.timetable import Timetable
 MESSAGE_BYTES = 64 * 1024 * 1024
 BACKLOG = 4096
 CUT = 1006
-SERVED = ("websocket", "http")  # transports at whose other end a server stands
+SERVED = ("websocket", "http", "requests")  # transports at whose other end a server stands
 _ADVICE = (
     "a local program is simulated with --stdio, and started by the tester (--url 'exec:loadbench simulate --stdio')"
 )
@@ -68,7 +68,7 @@ async def running(options: Options) -> AsyncIterator[str]:
         server = _Server(house)
         app = web.Application(client_max_size=MESSAGE_BYTES)
         app.router.add_route("*", "/{tail:.*}", server.answer)
-        http = profile.transport.kind == "http"
+        http = profile.transport.kind != "websocket"
         runner = web.AppRunner(app, access_log=None, handler_cancellation=http, shutdown_timeout=0.5)
         await runner.setup()
         try:
@@ -121,6 +121,7 @@ class _Server:
         self._numbers = itertools.count()
         self._tokens: dict[str, int] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._seats: dict[asyncio.BaseProtocol, Seat] = {}
 
     async def end(self) -> None:
         """End all sessions, and see that each is logged."""
@@ -130,7 +131,9 @@ class _Server:
             await asyncio.wait(self._tasks)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """One connection, from its head to its end."""
+        """One connection, from its head to its end; or one request of many on it, the first of which takes a seat."""
+        if (seat := self._seats.get(request.protocol)) is not None:
+            return await seat.answer(request)
         house, opened_ns = self._house, self._house.clock()
         desk = house.speaker.reception.desk(request.method, request.path_qs) if house.speaker.reception else None
         if desk is not None and "Upgrade" not in request.headers:
@@ -146,7 +149,7 @@ class _Server:
             house.log.write(entry)
             later = house.options.retry_after_s
             return web.Response(status=status, headers={} if later is None else {"Retry-After": f"{later:g}"})
-        talk = self._websocket if house.profile.transport.kind == "websocket" else self._http
+        talk = {"websocket": self._websocket, "http": self._http}.get(house.profile.transport.kind, self._first_of_many)
         task = asyncio.ensure_future(talk(request, entry, course))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)  # when it is over itself, not when its client has gone
@@ -179,7 +182,7 @@ class _Server:
         entry.opened_ns = house.clock()
         wire = _WebSocketWire(house, request, socket_)
         sitting = Sitting(house, wire, course, entry)
-        talking = asyncio.create_task(_talk(sitting))
+        talking = asyncio.create_task(talk_on(sitting))
         try:
             sitting.opened()
             await self._read_websocket(socket_, sitting, wire)
@@ -192,7 +195,7 @@ class _Server:
             sitting.gone(
                 house.clock(), wire.ended or ("network" if cut else "client"), code
             )  # before anything is awaited: nobody goes unlogged
-            await _silenced(talking)
+            await silenced(talking)
         return socket_
 
     async def _read_websocket(self, socket_: web.WebSocketResponse, sitting: Sitting, wire: "_WebSocketWire") -> None:
@@ -215,11 +218,11 @@ class _Server:
         house = self._house
         wire = _HttpWire(house, request)
         sitting = Sitting(house, wire, course, entry)
-        talking = asyncio.create_task(_talk(sitting))
+        talking = asyncio.create_task(talk_on(sitting))
         by: Literal["client", "service", "network"] = "client"
         try:
             sitting.opened()
-            await self._read_body(request, sitting)
+            await (self._read_body if house.profile.transport.form is None else self._read_form)(request, sitting)
             await wire.over.wait()
             by = "service"
         except (ConnectionError, asyncio.CancelledError):
@@ -227,7 +230,7 @@ class _Server:
             raise
         finally:
             sitting.gone(house.clock(), by, None)  # before anything is awaited: nobody goes unlogged
-            await _silenced(talking)
+            await silenced(talking)
         return await wire.begun()
 
     async def _read_body(self, request: web.Request, sitting: Sitting) -> None:
@@ -248,18 +251,50 @@ class _Server:
             sitting.heard("body", piece, now_ns)
         sitting.ended(now_ns)
 
+    async def _read_form(self, request: web.Request, sitting: Sitting) -> None:
+        """Hear the file of a multipart upload, and hold its other fields against the profile's."""
+        form, clock = self._house.profile.transport.form, self._house.clock
+        strange = sitting.entry.violations
+        if form is None or not request.content_type.startswith("multipart/"):
+            strange.append(f"an upload as {request.content_type}, not multipart/form-data")
+            sitting.ended(clock())
+            return
+        missing = {*form.fields, form.file}
+        async for part in await request.multipart():
+            if not isinstance(part, BodyPartReader) or part.name not in {*form.fields, form.file}:
+                strange.append(f"unknown form field {part.name if isinstance(part, BodyPartReader) else None}")
+                continue
+            data = await part.read()
+            missing.discard(part.name)
+            if part.name == form.file:
+                sitting.heard("body", _sound(bytes(data), strange), clock())
+        strange += [f"the form has no field {name}" for name in sorted(missing)]
+        sitting.ended(clock())
 
-async def _talk(sitting: Sitting) -> None:
-    with contextlib.suppress(ConnectionError):  # the client has gone, which the reader sees and logs
-        await sitting.mouth.talk()
+    async def _first_of_many(self, request: web.Request, entry: Entry, course: Any) -> web.StreamResponse:
+        """The first request of a connection: from now on it has a seat, until the connection is gone."""
+        seat = Seat(self._house, request, entry, course)
+        self._seats[request.protocol] = seat
+        task = asyncio.ensure_future(self._occupied(seat, request.protocol))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return await seat.answer(request)
+
+    async def _occupied(self, seat: Seat, protocol: asyncio.BaseProtocol) -> None:
+        try:
+            await seat.occupied()
+        finally:
+            del self._seats[protocol]
 
 
-async def _silenced(talking: asyncio.Task[None]) -> None:
-    """Stop a mouth; what it stumbled over is an error of ours, and is raised."""
-    talking.cancel()
-    await asyncio.wait([talking])
-    if not talking.cancelled():
-        talking.result()
+def _sound(data: bytes, strange: list[str]) -> bytes:
+    """What is in a WAV file's `data`."""
+    at = data.find(b"data", 12)
+    if data[:4] != b"RIFF" or at < 0:
+        strange.append("the file is no WAV")
+        return data
+    (size,) = struct.unpack_from("<I", data, at + 4)
+    return data[at + 8 : at + 8 + size]
 
 
 class _WebSocketWire:
@@ -293,7 +328,7 @@ class _WebSocketWire:
         self.ended = "service"
         try:
             if how in ("fin", "rst"):
-                _cut(self._request, reset=how == "rst")
+                cut(self._request, reset=how == "rst")
             else:
                 await self._socket.close(code=int(how))
         finally:
@@ -315,7 +350,8 @@ class _HttpWire:
         if self._response is None:
             framing = self._house.profile.receive.framing
             sse = framing == "sse" or (framing == "auto" and self._house.options.sse)
-            kind = "text/event-stream" if sse else "application/x-ndjson"
+            lines = "application/json" if framing == "body" else "application/x-ndjson"
+            kind = "text/event-stream" if sse else lines
             self._response = web.StreamResponse(headers={"Content-Type": kind, "Cache-Control": "no-cache"})
             await self._response.prepare(self._request)
         return self._response
@@ -338,20 +374,8 @@ class _HttpWire:
 
     async def drop(self, how: str | int) -> None:
         self.ended = "service"
-        _cut(self._request, reset=how == "rst")
+        cut(self._request, reset=how == "rst")
         self.over.set()
-
-
-def _cut(request: web.Request, *, reset: bool) -> None:
-    """Take the connection away without a word."""
-    transport = request.transport
-    if transport is None:
-        return
-    if reset:
-        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        transport.abort()
-    else:
-        transport.close()
 
 
 def _entry(house: House, request: web.Request, number: int, now_ns: int) -> Entry:

@@ -219,6 +219,11 @@ class Sitting:
         asyncio.get_running_loop().call_later(max(0, due_ns - self.house.clock()) / 1e9, self.leave)
 
     @property
+    def ready(self) -> bool:
+        """Whether the opening is over."""
+        return self._ready
+
+    @property
     def heard_ms(self) -> float:
         """Media time so far: what the last chunk bore, or else how long before it the first came."""
         chunks_ns = self.entry.chunks_ns
@@ -236,7 +241,8 @@ class Sitting:
 
     def _advance(self, now_ns: int) -> None:
         while (at := self._ear.owed()) is not None:
-            self._later(now_ns, self.house.speaker.waits[at])
+            if self.house.speaker.waits[at] is not None:
+                self._later(now_ns, self.house.speaker.waits[at])
         if self._ear.opened and not self._ready:
             self._ready = True
             self._mind.ready(now_ns)
@@ -308,8 +314,8 @@ class Sitting:
 
     def _acknowledge(self, now_ns: int, count: int) -> None:
         ack, ms = self.house.profile.media.ack, self._ms
-        if ack is None or not self.house.options.acks:
-            return
+        if ack is None or not self.house.options.acks or self.house.profile.transport.kind == "requests":
+            return  # of a request its answer is the acknowledgement
 
         async def deed(_: int) -> None:
             own = self.house.speaker.ack(ms)

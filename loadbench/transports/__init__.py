@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from loadbench.transports.contract import Asker, Transport
 
-NAMES: Final = ("websocket", "http", "process", "memory")
+NAMES: Final = ("websocket", "http", "upload", "requests", "process", "memory")
 GROUP: Final = "loadbench.transports"  # entry points: NAME = "module:transport", an object that keeps the contract
 _PROMISED: Final = ("name", "encoder", "check", "dial")
 

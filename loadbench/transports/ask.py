@@ -1,8 +1,8 @@
 """One HTTP request and its answer, whole: what a profile asks before the connection.
 
 Each has a connection of its own, made as those of the sessions are made, and with their trust. Nothing is retried,
-followed, cached or kept as a cookie, and no proxy is used, which is more than most HTTP clients can be talked into. The
-patience is the caller's: cancelling leaves no socket behind.
+followed, cached or kept as a cookie, and no proxy is used but the one that was asked for, which is more than most HTTP
+clients can be talked into. The patience is the caller's: cancelling leaves no socket behind.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ async def ask(request: Ask, tls: Tls, clock: Clock) -> Answer | Cause:
 
 def _placed(request: Ask, tls: Tls) -> Place:
     try:
-        return place(Address(request.url, request.headers, tls=tls), "http", "https")
+        return place(Address(request.url, request.headers, tls=tls, proxy=request.proxy), "http", "https")
     except AddressError as error:
         told = [problem.replace("target.", "prelude: ").replace("url", "the address") for problem in error.problems]
         raise AddressError(told) from None

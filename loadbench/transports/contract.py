@@ -28,9 +28,26 @@ class Tls:
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
-    """Where to go and how; every limit explicit. `url` and `headers` may hold secrets and are never logged.
+class Requests:
+    """A request for each message: (method, path below the url) by the message's role, and one that asks for output.
 
+    `poll` is made each `poll_every_s` from the first media on; both or neither. A role without a request has that of
+    media.
+    """
+
+    media: tuple[str, str]
+    open: tuple[str, str] | None = None
+    end: tuple[str, str] | None = None
+    poll: tuple[str, str] | None = None
+    poll_every_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to go and how; every limit explicit. `url`, `headers` and `proxy` may hold secrets and are never logged.
+
+    `proxy`: the url of an HTTP proxy that is asked to CONNECT, whatever the scheme of `url`; "" for none, and the
+    environment is not asked.
     `ping_every_s`: WebSocket pings of ours, off when None. One without a pong within `ping_timeout_s` is counted on the
     link and closes nothing, unless `ping_close`: a service whose pongs queue behind its model still works.
 
@@ -46,6 +63,8 @@ class Address:
     compression: bool = False
     message_bytes: int = 64 * 1024 * 1024
     tls: Tls = field(default_factory=Tls)
+    proxy: str = ""
+    requests: Requests | None = None
     ping_every_s: float | None = None
     ping_timeout_s: float | None = None
     ping_close: bool = False
@@ -126,8 +145,8 @@ class Encoder(Protocol):
     carries its mask, and `joined` turns the key so that the part need not be masked again.
     """
 
-    def whole(self, kind: Kind, payload: Buffer) -> bytes:
-        """A complete message."""
+    def whole(self, kind: Kind, payload: Buffer, role: str = "media") -> bytes:
+        """A complete message. `role` says which script it belongs to (`Send.role`), for ways that tell them apart."""
 
     def shared(self, payload: Buffer) -> bytes:
         """The part of a message that all sessions share."""

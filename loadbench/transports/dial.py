@@ -1,7 +1,8 @@
 """From an address to a connected socket, and what all links over a socket share.
 
 Connecting is done by hand, step by step, so that name, TCP and TLS have stamps and causes of their own, and so that
-cancelling it at any point leaves no socket behind. There is no pool, no proxy, no limit on how many connect at once.
+cancelling it at any point leaves no socket behind. There is no pool, no limit on how many connect at once, and no proxy
+but the one that the address names: it is asked to CONNECT, and what follows is between us and the service.
 """
 
 import asyncio
@@ -14,18 +15,23 @@ import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, cast
 from urllib.parse import SplitResult, quote, unquote, urlsplit
+
+import h11
 
 from loadbench import __version__
 from loadbench.session.wire import Cause, Opened
 from loadbench.transports.contract import Address, AddressError, Buffer, Clock, Listener, Tls, takes_nothing
+from loadbench.transports.rejection import is_http
 
 NEXT_ADDRESS_S = 2.0  # a name's last address may take as long as it likes, those before it only this
 HIGH_WATER = 64 * 1024  # unsent bytes above which a pause is reported
 LINGER_S = 1.0  # how long the far side may take to close first, which leaves TIME_WAIT, and its port, on its side
 LAST_WORDS = 1024 * 1024
 
+_NOT_HTTP = "what it answered is no answer in HTTP"
 _OUR_SHORTAGE = {errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM}
 _RESET = (ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
 _KEEP = "/:?#[]@!$&'()*+,;=%~"  # what stays as it is when a path or query with other letters is quoted
@@ -37,7 +43,7 @@ _VALUE = re.compile(r"[\x09\x20-\x7e\x80-\xff]*")
 class Place:
     """An address taken apart. `headers` is all that a request carries besides what its protocol adds.
 
-    `context` is None without TLS.
+    `context` is None without TLS, `proxy` without a proxy.
     """
 
     host: str
@@ -45,6 +51,16 @@ class Place:
     target: str
     headers: tuple[tuple[str, str], ...]
     context: ssl.SSLContext | None
+    proxy: "Proxy | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """An HTTP proxy, and what it is told of who asks."""
+
+    host: str
+    port: int
+    headers: tuple[tuple[str, str], ...]
 
 
 def place(address: Address, plain: str, secure: str) -> Place:
@@ -61,10 +77,8 @@ def place(address: Address, plain: str, secure: str) -> Place:
         problems.append("target.url names no host")
     context: ssl.SSLContext | None = None
     if parts.scheme == secure:
-        try:
-            context = tls_context(address.tls)
-        except OSError as trouble:
-            problems.append(f"target.tls: a certificate or key file cannot be used: {trouble.strerror or trouble}")
+        context = _trust(address.tls, problems)
+    proxy = _proxy(address.proxy, problems) if address.proxy else None
     if problems:
         raise AddressError(problems)
     usual = 80 if context is None else 443
@@ -72,7 +86,29 @@ def place(address: Address, plain: str, secure: str) -> Place:
     target = f"{path}?{quote(parts.query, safe=_KEEP)}" if parts.query else path
     name = f"[{host}]" if ":" in host else host
     name = name if port in (None, usual) else f"{name}:{port}"
-    return Place(host, port or usual, target, _all_headers(name, parts, address), context)
+    return Place(host, port or usual, target, _all_headers(name, parts, address), context, proxy)
+
+
+def _proxy(url: str, problems: list[str]) -> Proxy | None:
+    """The proxy at this url. Its user information becomes a header; no problem shows it."""
+    try:
+        parts = urlsplit(url)
+        host, port = _ascii(parts.hostname or ""), parts.port
+    except ValueError:
+        problems.append("target.proxy: the host or the port cannot be read")
+        return None
+    if parts.scheme != "http" or not host or port == 0:
+        problems.append(
+            "target.proxy must be http://HOST:PORT, with USER:PASSWORD@ before it where it asks who you are"
+        )
+        return None
+    who = () if parts.username is None else (("Proxy-Authorization", _basic(parts)),)
+    return Proxy(host, port or 80, who)
+
+
+def _basic(parts: SplitResult) -> str:
+    pair = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+    return "Basic " + base64.b64encode(pair.encode()).decode("ascii")
 
 
 def _ascii(host: str) -> str:
@@ -84,8 +120,7 @@ def _all_headers(name: str, parts: SplitResult, address: Address) -> tuple[tuple
     """Ours first, except those that the user gives as well."""
     ours = [("Host", name), ("User-Agent", f"loadbench/{__version__}")]
     if parts.username is not None:
-        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        ours.append(("Authorization", "Basic " + base64.b64encode(pair.encode()).decode("ascii")))
+        ours.append(("Authorization", _basic(parts)))
     if address.content_type is not None:
         ours.append(("Content-Type", address.content_type))
     given = {header.lower() for header, _ in address.headers}
@@ -103,20 +138,61 @@ def _header_problems(address: Address) -> list[str]:
     return problems
 
 
+def _trust(tls: Tls, problems: list[str]) -> ssl.SSLContext | None:
+    """The context, or None and each file that is to blame."""
+    found = len(problems)
+    for name in ("ca_file", "cert_file", "key_file"):
+        path = getattr(tls, name)
+        try:
+            if path is not None:
+                Path(path).open("rb").close()
+        except OSError as trouble:
+            problems.append(f"target.tls.{name}: {path}: {trouble.strerror or trouble}")
+    if tls.key_file is not None and tls.cert_file is None:
+        problems.append("target.tls.key_file: a key needs the certificate that it belongs to, cert_file")
+    if len(problems) > found:
+        return None
+    try:
+        return tls_context(tls)
+    except NotOfUseError as trouble:
+        problems.append(str(trouble))
+    return None
+
+
+class NotOfUseError(ValueError):
+    """A file of certificates or keys that can be read, and not used."""
+
+
 @lru_cache(maxsize=16)
 def tls_context(tls: Tls) -> ssl.SSLContext:
     """One context for all sessions: to load a system's certificates takes longer than a handshake.
 
-    Raises OSError (ssl.SSLError among them) when a file cannot be read.
+    Raises NotOfUseError, which names the file, and OSError where one cannot be read.
     """
-    context = ssl.create_default_context(cafile=tls.ca_file)
+    try:
+        context = ssl.create_default_context(cafile=tls.ca_file)
+    except ssl.SSLError as error:
+        raise NotOfUseError(f"target.tls.ca_file: {tls.ca_file}: holds no certificates: {_tls_reason(error)}") from None
     context.set_alpn_protocols(["http/1.1"])
     if not tls.verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if tls.cert_file is not None:
-        context.load_cert_chain(tls.cert_file, tls.key_file)
+        try:
+            context.load_cert_chain(tls.cert_file, tls.key_file, password=_no_password)
+        except (ssl.SSLError, _LockedError) as error:
+            files = tls.cert_file if tls.key_file is None else f"{tls.cert_file} with {tls.key_file}"
+            why = str(error) if isinstance(error, _LockedError) else _tls_reason(error)
+            raise NotOfUseError(f"target.tls.cert_file: {files}: {why}") from None
     return context
+
+
+class _LockedError(Exception):
+    """A key that nobody can be asked the password of: a run is started and left alone."""
+
+
+def _no_password() -> str:
+    raise _LockedError("the key asks for a password: give one without")
 
 
 class SocketLink(asyncio.Protocol):
@@ -287,8 +363,9 @@ async def connect(where: Place, link: SocketLink) -> bool:
 async def _connect(where: Place, link: SocketLink) -> Cause | None:
     loop = asyncio.get_running_loop()
     try:
-        found = await _resolve(where)
-        sock = await _first(found, link.clock)
+        sock = await (
+            _reached(where, link.clock) if where.proxy is None else _tunnelled(where, where.proxy, link.clock)
+        )
         if isinstance(sock, Cause):
             return sock
         link.tcp_ns = link.clock()
@@ -303,20 +380,69 @@ async def _connect(where: Place, link: SocketLink) -> Cause | None:
             if where.context is None:
                 return gone(error, link.clock())
             return Cause("tls", link.clock(), by="network", reason=_tls_reason(error))
-    except socket.gaierror as error:
-        if error.errno in (socket.EAI_SYSTEM, socket.EAI_MEMORY):
-            return Cause("resource", link.clock(), by="us", reason=f"name lookup: {error.strerror}")
-        return Cause("dns", link.clock(), by="network", reason=str(error.strerror))
     except asyncio.CancelledError:
         link.cancelled()
         raise
     return None
 
 
+async def _reached(where: "Place | Proxy", clock: Clock) -> socket.socket | Cause:
+    """A socket connected to a place, by the first of its addresses that takes us."""
+    try:
+        return await _first(await _resolve(where), clock)
+    except socket.gaierror as error:
+        if error.errno in (socket.EAI_SYSTEM, socket.EAI_MEMORY):
+            return Cause("resource", clock(), by="us", reason=f"name lookup: {error.strerror}")
+        return Cause("dns", clock(), by="network", reason=str(error.strerror))
+
+
+async def _tunnelled(where: Place, proxy: Proxy, clock: Clock) -> socket.socket | Cause:
+    """A socket behind which the proxy has connected to the place; the proxy's trouble is told as its own."""
+    sock = await _reached(proxy, clock)
+    if isinstance(sock, Cause):
+        return sock if sock.by == "us" else Cause("proxy", sock.at_ns, by="network", reason=sock.reason)
+    try:
+        trouble = await _ask_through(sock, where, proxy)
+    except OSError as error:
+        trouble = error.strerror or str(error)
+    except BaseException:
+        sock.close()
+        raise
+    if not trouble:
+        return sock
+    sock.close()
+    return Cause("proxy", clock(), by="network", reason=trouble)
+
+
+async def _ask_through(sock: socket.socket, where: Place, proxy: Proxy) -> str:
+    """CONNECT (RFC 9110, 9.3.6). Why it was refused; "" where it was not."""
+    loop, core = asyncio.get_running_loop(), h11.Connection(h11.CLIENT)
+    goal = f"[{where.host}]:{where.port}" if ":" in where.host else f"{where.host}:{where.port}"
+    request = h11.Request(method="CONNECT", target=goal, headers=[("Host", goal), *proxy.headers])
+    await loop.sock_sendall(sock, core.send(request) or b"")
+    core.send(h11.EndOfMessage())
+    try:
+        while (event := core.next_event()) is h11.NEED_DATA or isinstance(event, h11.InformationalResponse):
+            if event is h11.NEED_DATA:
+                data = await loop.sock_recv(sock, 65_536)
+                if not data:
+                    return "it closed the connection without an answer"
+                core.receive_data(data)
+                if not is_http(core):
+                    return _NOT_HTTP
+    except h11.RemoteProtocolError as error:
+        return f"{_NOT_HTTP}: {error}"
+    if not isinstance(event, h11.Response):
+        return _NOT_HTTP
+    if not 200 <= event.status_code < 300:
+        return f"it answered {event.status_code} {event.reason.decode('latin-1')}".rstrip()
+    return "it went on talking after its answer" if core.trailing_data[0] else ""
+
+
 _Found = tuple[socket.AddressFamily, tuple[Any, ...]]
 
 
-async def _resolve(where: Place) -> list[_Found]:
+async def _resolve(where: Place | Proxy) -> list[_Found]:
     """Addresses in the resolver's order; one that is a number already needs no thread."""
     for family in (socket.AF_INET, socket.AF_INET6):
         try:

@@ -25,7 +25,7 @@ class FrameEncoder:
     def __init__(self, random: Callable[[int], bytes]) -> None:
         self._random = random
 
-    def whole(self, kind: Kind, payload: Buffer) -> bytes:
+    def whole(self, kind: Kind, payload: Buffer, role: str = "media") -> bytes:  # noqa: ARG002
         """A complete frame. A WebSocket has no end of body: "end" is an error of whoever asks for it."""
         key = self._random(4)
         return b"".join((_header(kind, len(payload)), key, masked(payload, key)))

@@ -6,7 +6,8 @@ before the run. Connections are not kept alive: each session shows what connecti
 for no `100 Continue`: a user who speaks does not wait for leave. Redirects are not followed.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 import h11
 
@@ -16,12 +17,13 @@ from loadbench.transports.dial import Place, SocketLink, connect, place
 from loadbench.transports.rejection import BODY_S, Rejection, is_http
 
 _LAST_CHUNK = b"0\r\n\r\n"
+CLOSE: Final = ("Connection", "close")
 
 
 class ChunkEncoder:
     """Messages as chunks of a request's body; whether they are text or binary is not shown on the wire."""
 
-    def whole(self, kind: Kind, payload: Buffer) -> bytes:
+    def whole(self, kind: Kind, payload: Buffer, role: str = "media") -> bytes:  # noqa: ARG002
         """One chunk; "end" also ends the body. An empty message is no bytes at all: an empty chunk would be the end."""
         return self.joined(kind, b"", payload, b"")
 
@@ -39,12 +41,12 @@ class ChunkEncoder:
 class HttpLink(SocketLink):
     """One request and its response."""
 
-    __slots__ = ("_answered", "_core", "_method", "_rejection", "_shut", "_where")
+    __slots__ = ("_address", "_answered", "_core", "_rejection", "_shut", "_where")
 
     def __init__(self, where: Place, address: Address, listener: Listener, clock: Clock) -> None:
         super().__init__(listener, clock)
         self._where = where
-        self._method = address.method
+        self._address = address
         self._core = h11.Connection(h11.CLIENT)
         self._rejection: Rejection | None = None
         self._shut = False
@@ -63,17 +65,15 @@ class HttpLink(SocketLink):
 
     def begin(self) -> None:
         """Send the head of the request; its body may follow at once."""
-        headers = [
-            *self._where.headers,
-            ("Accept-Encoding", "identity"),
-            ("Transfer-Encoding", "chunked"),
-            ("Connection", "close"),
-        ]
-        encoded = [(name.encode("ascii"), value.encode("latin-1")) for name, value in headers]
-        head = self._core.send(h11.Request(method=self._method, target=self._where.target, headers=encoded))
-        if self._transport is not None and head is not None:
+        headers = [*self._where.headers, ("Transfer-Encoding", "chunked"), CLOSE]
+        head = self.head(self._address.method, self._where.target, headers)
+        if self._transport is not None:
             self._transport.write(head)
-        self._loop.call_soon(self._head_sent, self.clock())
+        self.ready()
+
+    def ready(self) -> None:
+        """The link may be written to, from the next turn of the loop on."""
+        self._loop.call_soon(self._stands, self.clock())
 
     def data_received(self, data: bytes) -> None:
         """Stamp, then parse."""
@@ -96,7 +96,13 @@ class HttpLink(SocketLink):
 
     # The response.
 
-    def _head_sent(self, at_ns: int) -> None:
+    def head(self, method: str, target: str, headers: Iterable[tuple[str, str]]) -> bytes:
+        """The head of a request, which the parser knows of from now on."""
+        whole = [*headers, ("Accept-Encoding", "identity")]
+        encoded = [(name.encode("ascii"), value.encode("latin-1")) for name, value in whole]
+        return self._core.send(h11.Request(method=method, target=target, headers=encoded)) or b""
+
+    def _stands(self, at_ns: int) -> None:
         if self.cause is None:
             self.opened(at_ns)
 

@@ -61,7 +61,7 @@ _MARKS: dict[Kind, bytes] = {"text": b"t", "binary": b"b", "end": b"e"}
 class MemoryEncoder:
     """One letter for the kind, then the payload."""
 
-    def whole(self, kind: Kind, payload: Buffer) -> bytes:
+    def whole(self, kind: Kind, payload: Buffer, role: str = "media") -> bytes:  # noqa: ARG002
         """A complete message."""
         return _MARKS[kind] + bytes(payload)
 

@@ -54,7 +54,7 @@ class PipeEncoder:
     def __init__(self, stdin: str) -> None:
         self._stdin = stdin
 
-    def whole(self, kind: Kind, payload: Buffer) -> bytes:
+    def whole(self, kind: Kind, payload: Buffer, role: str = "media") -> bytes:  # noqa: ARG002 - all in one stream
         """One message; "end" closes the input, after a last message where there is one."""
         if kind == "end":
             return End(self.joined("binary", b"", payload, b"") if len(payload) else b"")

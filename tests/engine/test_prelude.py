@@ -189,7 +189,7 @@ async def test_a_run_kept_to_ourselves_asks_nobody_else(tmp_path: Path) -> None:
     start = plan([entry], profile, ONE, url="", secrets=SECRETS)
     addresses = Addresses(elsewhere(start, "ws://127.0.0.1:8123", {"api": "https://api.example"}), profile)
     fields = addresses.fields("canary-0", {"source_lang": "en"})
-    ask = addresses.asking(Ask("POST", "https://api.example/v2/live?key=canary", (), b"", 1))
+    ask = addresses.asking(Ask("POST", "https://api.example/v2/live?key=canary", (), b"", 1), {})
     assert ask.url == "http://127.0.0.1:8123/v2/live?key=canary"
     assert addresses.of(fields | {"captured.token": "t"}) == Address(
         url="ws://127.0.0.1:8123?token=t", headers=(("Authorization", "Bearer canary"),)

@@ -124,8 +124,10 @@ async def test_a_session_with_the_simulator_is_ok_and_hears_every_text_at_its_ti
         assert utterance.media_zero_ns is not None
         # the first output counts from the first chunk, which the service cannot have before it was captured
         first_s = (shown.first_ns - utterance.media_zero_ns) / 1e9
-        due_s = FIRST_S if voice.partial(channel.partition(":")[0], "x") else MEDIA_S + FINAL_S  # or finals alone
-        assert due_s <= first_s <= due_s + COARSE_S
+        begins_s = MEDIA_S if profile.media.pace == "whole" else 0.0
+        partial = voice.partial(channel.partition(":")[0], "x")
+        ends_s = begins_s + FIRST_S if partial else MEDIA_S + FINAL_S  # without partials the first output is the final
+        assert begins_s + FIRST_S <= first_s <= ends_s + COARSE_S
     headline = utterance.channels[next(n for n in utterance.channels if n.partition(":")[0] == profile.headline)]
     assert headline.last_final_ns is not None
     assert utterance.source_end_ns is not None
@@ -145,7 +147,33 @@ async def test_a_service_that_refuses_in_the_profile_s_own_words_is_heard_to_ref
     assert (record.outcome, record.side, entry.outcome) == ("rejected", "target", "rejected"), record.cause
 
 
-@pytest.mark.parametrize("name", shipped())
+def carriers(*wanted: str) -> list[str]:
+    """The shipped profiles that go these ways."""
+    return [name for name in shipped() if load_profile(name).transport.carrier in wanted]
+
+
+@pytest.mark.parametrize("name", carriers("upload"))
+async def test_a_connection_that_is_cut_before_the_answer_to_an_upload_is_lost(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trip = await travel(tmp_path, name, monkeypatch, drop_s=0.1, drop="fin")
+    (record,), (entry,) = trip.records, trip.entries
+    assert (record.outcome, record.side, entry.outcome) == ("lost", "target", "dropped"), record.cause
+    assert "after the end of the media" in record.cause
+
+
+@pytest.mark.parametrize("name", carriers("requests"))
+async def test_a_connection_of_many_requests_that_is_reset_in_the_media_is_lost(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To hang up between two requests is no cut; a reset always is one."""
+    trip = await travel(tmp_path, name, monkeypatch, drop_s=0.5, drop="rst")
+    (record,), (entry,) = trip.records, trip.entries
+    assert (record.outcome, record.side, entry.outcome) == ("lost", "target", "dropped"), record.cause
+    assert re.match(r"lost without close: the connection was (cut|reset) [01]\.\d\d s into the media", record.cause)
+
+
+@pytest.mark.parametrize("name", carriers("websocket", "http"))
 async def test_a_connection_that_is_cut_in_the_media_is_lost_and_keeps_what_was_heard(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

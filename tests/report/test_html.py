@@ -281,3 +281,25 @@ def test_output_media_has_a_table_and_a_lane_and_a_run_without_it_has_none(
     assert "first_sound_from_media" in page
     derive(write([session(1)], name="texts"), lang)
     assert f"<h3>{words_of_it}</h3>" not in (folder.parent / "texts" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("lang", "sentence", "way"),
+    [
+        ("en", "not verified: certificates were not checked", "through the proxy"),
+        ("zh", "未验证：没有检查证书", "经由代理"),
+    ],
+)
+def test_a_target_that_was_not_verified_and_a_proxy_are_said_at_the_top(
+    write: Write, lang: str, sentence: str, way: str
+) -> None:
+    marked = write([session(1)], run=header(effective={"tls_verify": False, "proxy": "http://10.0.0.1:3128"}))
+    page = page_of(marked, lang)
+    assert sentence in page
+    assert f"{way} http://10.0.0.1:3128" in page
+
+
+def test_of_a_target_as_usual_the_page_says_nothing(write: Write) -> None:
+    usual = page_of(write([session(1)], run=header(effective={"tls_verify": True, "proxy": "off"})))
+    assert "not verified" not in usual
+    assert "through the proxy" not in usual

@@ -145,3 +145,15 @@ def test_spoken_output_has_rows_of_its_own_and_its_gaps(write: Write) -> None:
 
 def test_a_run_without_output_media_says_nothing_of_it(write: Write) -> None:
     assert "media    " not in text_of(write, [session(1)])
+
+
+def test_a_target_that_was_not_verified_and_a_proxy_are_said_with_the_verdict(write: Write) -> None:
+    marked = {"tls_verify": False, "proxy": "http://10.0.0.1:3128"}
+    text = text_of(write, [session(1)], run=header(effective=marked))
+    assert "target   NOT VERIFIED: certificates were not checked" in text
+    assert "target   through the proxy http://10.0.0.1:3128, whose time is in every number" in text
+
+
+@pytest.mark.parametrize("usual", [{"tls_verify": True, "proxy": "off"}, {}])
+def test_of_a_target_as_usual_nothing_is_said(write: Write, usual: dict[str, Any]) -> None:
+    assert "target   " not in text_of(write, [session(1)], run=header(effective=usual))

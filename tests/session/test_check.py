@@ -8,6 +8,8 @@ AUDIO = "media: {kind: audio, chunk_ms: 100}\n"
 RULE = "receive: {rules: [{has: text, text: {model: unkeyed, text: text}}]}\n"
 HTTP = "transport: {kind: http}\nend: [{end_body: true}]\n"
 LINES = "receive: {framing: lines, rules: [{has: text, text: {model: unkeyed, text: text}}]}\n"
+REQUESTS = "transport: {kind: requests, requests: {media: PUT /in}}\n"
+FORM = f"transport: {{kind: http, form: {{}}}}\nmedia: {{kind: audio, pace: whole}}\nend: [{{end_body: true}}]\n{LINES}"
 
 
 def told(extra: str) -> list[str]:
@@ -49,6 +51,10 @@ def media(part: str) -> str:
         'open: [{send_text: "{{no.field}} {\\"a\\": 1}"}]',
         'transport: {kind: websocket, url: "ws://{host}:{port}/", ping: {every_s: 5, timeout_s: 5}, compression: true}',
         HTTP + LINES,
+        FORM,
+        REQUESTS.replace("}}", ", open: POST /a/b?c=1, end: DELETE /a, poll: {request: GET /out, every_ms: 200}}}")
+        + 'open: [{send_text: ""}]\nend: [{send_json: {}}]\n'
+        + 'media: {kind: audio, chunk_ms: 9, frame: text, message: {x: "{media.floats}"}}',
         "channels: {a: {}, translation: {stage: translation}}\n"
         'receive: {rules: [{has: x, channel: "translation:{lang}", text: {model: unkeyed, text: t}}]}',
         text("model: keyed, text: t, key: k, order: number, seals_lower: true, final: f, start: a, end: b, join: ''"),
@@ -200,9 +206,34 @@ def test_a_profile_that_makes_sense_is_taken(extra: str) -> None:
         ("transport: {kind: websocket, ping: {timeout_s: 3}}", "transport.ping.timeout_s: needs every_s"),
         ("transport: {kind: websocket, ping: {every_s: 3, close: true}}",
          "transport.ping.close: needs timeout_s"),
-        ("end: [{end_body: true}]", "end[0].end_body: only an HTTP request has a body to end"),
-        ("end: [{done: {on: [end_of_response]}}]", "end[0].done.on: only an HTTP request has an end_of_response"),
+        ("end: [{end_body: true}]", "end[0].end_body: only kind: http has a body to end"),
+        ("end: [{done: {on: [end_of_response]}}]", "end[0].done.on: only kind: http has an end_of_response"),
         (LINES, "receive.framing: WebSocket messages are whole already; allowed here: message"),
+        # a request for each message, and uploads
+        ("transport: {kind: requests}", "transport.requests: kind: requests and the requests that it makes need each"),
+        ("transport: {kind: websocket, requests: {media: PUT /in}}", "transport.requests: kind: requests and the requ"),
+        (REQUESTS.replace("PUT /in", "put in"), "transport.requests.media: must be a method and a path, for instance"),
+        (REQUESTS.replace("}}", ", poll: {request: GET, every_ms: 9}}}"), "transport.requests.poll.request: must be"),
+        (REQUESTS.replace("kind: requests", "kind: requests, method: PUT"), "transport.method: each of the requests"),
+        (REQUESTS + "open: [{send_text: x}]", "transport.requests.open: is missing: the script `open` sends a message"),
+        (REQUESTS + "end: [{send_text: x}]", "transport.requests.end: is missing: the script `end` sends a message"),
+        (REQUESTS + "end: [{end_body: true}]", "end[0].end_body: only kind: http has a body to end"),
+        (REQUESTS + "keepalive: {every_s: 3, send_text: x}", "keepalive: an HTTP request has no keep-alive messages"),
+        (REQUESTS + LINES, "receive.framing: answers to requests are whole already; allowed here: message"),
+        (REQUESTS + receive("{has: a, event: done}", ", decode: text"), "receive.decode: an answer without a body is "),
+        (HTTP.replace("kind: http", "kind: http, form: {}") + LINES, "transport.form: uploads a whole file: it needs "),
+        (FORM.replace("form: {}", "form: {}, content_type: a/b"), "transport.content_type: a form has its own"),
+        (FORM + "open: [{send_text: x}]", "open[0]: an upload is one message, and there is no room for another"),
+        ("transport: {kind: websocket, form: {}}\n" + media("kind: audio, pace: whole"),
+         "transport.form: only kind: http"),
+        (media("kind: audio, pace: whole, chunk_ms: 9"), "media.chunk_ms: a whole clip is one chunk, of its own"),
+        (media("kind: frames, pace: whole"), "media.pace: only audio can be sent whole"),
+        (media("kind: audio, pace: whole") + "\nend: [{silence_s: 1}]",
+         "end[0].silence_s: a whole clip is one chunk, and"),
+        (media('kind: audio, chunk_ms: 9, format: alaw, frame: text, message: ["{media.floats}"]'),
+         "media.message: {media.floats} is for audio of format s16le or f32le"),
+        (media('kind: audio, chunk_ms: 9, frame: text, message: ["{media.floats}"], last: ["{media.base64}"]'),
+         "media.last: must hold the media as `message` does, not as {media.base64}"),
         # the end script
         ("end: [{done: {}}, {done: {}}]", "end[1].done: there is a done step before it"),
         ("end: [{done: {on: []}}]", "end[0].done.on: names no event"),
@@ -223,7 +254,7 @@ def test_a_profile_that_makes_sense_is_taken(extra: str) -> None:
         (media("kind: frames, fps: 0"), "media.fps: must be above 0"),
         (media("kind: frames, frame: text"), "media: text frames need a message that holds {media.base64}"),
         (media("kind: frames, frame: text, message: {a: 1}"),
-         "media.message: must hold {media.base64} exactly once, not 0"),
+         "media.message: must hold {media.base64} or {media.floats} exactly once, not 0"),
         (media('kind: frames, frame: text, message: "{media.base64}", last: {a: 1}'),
          "media.last: must hold {media.base64}"),
         (media("kind: audio, chunk_ms: 9, base64_prefix: x"), "media.base64_prefix: only text frames have it"),

@@ -189,3 +189,42 @@ def test_a_message_is_decoded_as_the_profile_says(
 def test_what_cannot_be_read_is_said(settings: dict[str, Any], raw: str | bytes, says: str) -> None:
     with pytest.raises(DecodeError, match=says):
         decode_message(receive(**settings), raw)
+
+
+# The whole body as one message.
+
+
+@given(st.binary(max_size=60), st.lists(st.integers(0, 100), max_size=5))
+def test_a_body_is_one_message_however_it_comes_and_only_when_it_has_ended(data: bytes, cuts: list[int]) -> None:
+    pieces = pieces_of(data, cuts)
+    told, trouble = framed("body", pieces)
+    without_mark = data.removeprefix(b"\xef\xbb\xbf")
+    assert trouble == ""
+    assert [one if isinstance(one, bytes) else one.encode() for one in told] == (
+        [without_mark] if without_mark.strip() else []
+    )
+    framer = Framer("body")
+    assert [message for piece in pieces for message in framer.feed(piece, 0)] == []
+
+
+def test_a_body_bears_the_time_of_its_end() -> None:
+    framer = Framer("body")
+    framer.feed(b'{"text": "re', 1)
+    framer.feed(b'd"}', 2)
+    assert framer.flush(3) == [('{"text": "red"}', 3)]
+
+
+def test_a_body_over_the_limit_is_too_big_before_its_end() -> None:
+    assert framed("body", [b"x" * 600, b"x" * 600]) == ([], "too big: a message of more than 1000 bytes")
+
+
+@pytest.mark.parametrize(
+    ("kind", "messages"),
+    [
+        ("text/event-stream", ["1"]),
+        ("", ["1"]),  # a service that does not say what it sends, sends what it was asked for
+        ("application/json; charset=utf-8", ["data: 1\n\n"]),  # one that was asked for events and does not send any
+    ],
+)
+def test_an_answer_in_json_to_a_wish_for_events_is_one_message(kind: str, messages: list[str]) -> None:
+    assert framed("sse", [b"data: 1\n\n"], kind=kind) == (messages, "")

@@ -91,7 +91,7 @@ def test_an_end_script_without_a_done_step_gets_the_usual_one_before_its_grace()
          "mine.yaml:3: transport.stdin: 'line' is not known; did you mean "
          "lines?; allowed here: raw, length, lines"),
         (("kind: websocket", "kind: websocket, header: {}"), "mine.yaml:3: transport.header: no such key; did you mean "
-         "headers?; allowed here: compression, content_type, headers, kind, "),
+         "headers?; allowed here: compression, content_type, form, headers, kind, "),
         (("chunk_ms: 100", "chunk_ms: fast"), "mine.yaml:4: media.chunk_ms: must be a number, not 'fast'"),
         (("chunk_ms: 100", "chunk_ms: 0"), "mine.yaml:4: media.chunk_ms: must be above 0"),
         (("chunk_ms: 100", "chunk_ms: 100, rate_hz: 3999"), "mine.yaml:4: media.rate_hz: must be at least 4000, not"),

@@ -59,7 +59,7 @@ async def test_it_listens_on_loopback_for_every_shipped_profile_of_a_server_and_
 ) -> None:
     async with responding(profile) as found:
         scheme, _, place = found.url.partition("://")
-        assert scheme == ("http" if profile == "http-stream" else "ws")
+        assert scheme == ("ws" if load_profile(profile).transport.kind == "websocket" else "http")
         host, _, port = place.partition(":")
         assert host == "127.0.0.1"
         _, writer = await asyncio.open_connection(host, int(port))

@@ -32,6 +32,7 @@ def heard(made: Profile, channel: str = "transcript") -> tuple[str, list[str], l
         messages = voice.partial(channel, text) if kind == "partial" else voice.final(channel, text)
         for message in messages:
             kinds += [one.kind for one in hearing.listen(speaker.wire(message), at)]
+            kinds += [one.kind for one in hearing.flush(at)]  # where a response is one message
     hearing.promote()
     (shown,) = [part for name, part in hearing.channels().items() if name.partition(":")[0] == channel]
     return shown.settled_text, kinds, [segment.text for segment in shown.segments]

@@ -14,7 +14,7 @@ class Encoder:
     def __init__(self, rate_hz):
         self._format = {"rate": rate_hz, "width": 2, "channels": 1}
 
-    def whole(self, kind, payload):
+    def whole(self, kind, payload, role="media"):
         return self.joined(kind, b"", payload, b"")
 
     def shared(self, payload):
