@@ -431,7 +431,7 @@ def _done(at: _At) -> Iterator[Problem]:
     if not events:
         yield Problem(at("on"), "names no event, so that the output could never be done")
     if "end_of_response" in events and _kind(at.tree) in ("websocket", "requests", "process"):
-        yield Problem(at("on"), "only kind: http has an end_of_response")
+        yield Problem(at("on"), "only an HTTP response ends, kind: http")
     says = {rule.get("event") for rule in _rules(at.tree) if isinstance(rule, dict)}
     if "settled" in events and "settled" not in says:
         yield Problem(at("on"), "no message settles anything: give a rule with event: settled and its key")
