@@ -111,7 +111,7 @@ def door(asked: Asked, *, as_json: bool, say: Callable[[str], None]) -> int:
 
 def chosen(asked: Asked, folder: Path) -> tuple[list[Candidate], list[Verdict]]:
     """The profiles to try, in their order, and those that cannot be, with the reason. Raises PlanError."""
-    names = asked.profiles or tuple(load.shipped())
+    names = asked.profiles or tuple(sorted(load.shipped(), key=_modesty))
     clips = sample.clips(asked.corpus)
     candidates, passed_over = [], []
     for name in names:
@@ -135,6 +135,13 @@ def chosen(asked: Asked, folder: Path) -> tuple[list[Candidate], list[Verdict]]:
         clear = Masks(plans.hidden(plan)).mask(plan.target.url, cut=False)
         candidates.append(Candidate(profile, name, plan, clear))
     return candidates, passed_over
+
+
+def _modesty(name: str) -> tuple[int, int]:
+    """Profiles that ask much of a service come first: one that fulfils it is theirs, and may well suit others too."""
+    profile = load.load_profile(name)
+    steps = [*profile.open, *profile.begin]
+    return -sum(step.wait is not None for step in steps), -len(steps)
 
 
 def is_near(url: str) -> bool:
