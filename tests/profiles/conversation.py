@@ -7,6 +7,7 @@ What a file does not expect is not compared; `null` expects nothing.
 
 import base64
 import json
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +15,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from ruamel.yaml import YAML
 
+from loadbench.results.media import MediaOutput
 from loadbench.results.record import Channel, Segment, SessionRecord, Utterance
 from loadbench.session.load import load_profile
 from loadbench.session.profile import Profile
@@ -47,7 +49,10 @@ class Answer(Part):
 
 
 class Deed(Part):
-    """What the service does at one time; exactly one thing. `say` is JSON, framed as the profile wants it."""
+    """What the service does at one time; exactly one thing. `say` is JSON, framed as the profile wants it.
+
+    Within it `{pcm: [N, LEVEL]}` stands for the base64 of N samples of that level, s16le.
+    """
 
     at: float
     say: Any = None
@@ -102,6 +107,20 @@ class ExpectedSegment(Part):
     promoted: bool = False
 
 
+class ExpectedMedia(Part):
+    """Output media as `results.media` has it; `gaps` are pairs of seconds, from when and how long."""
+
+    first_byte_s: float | None = None
+    first_sound_s: float | None = None
+    first_frame_s: float | None = None
+    playback_end_s: float | None = None
+    bytes: int = 0
+    pieces: int = 0
+    frames: int | None = None
+    broken: int = 0
+    gaps: list[tuple[float, float]] = []
+
+
 class ExpectedChannel(Part):
     """A channel: `segments` are all of its segments that bear text, in order."""
 
@@ -112,10 +131,11 @@ class ExpectedChannel(Part):
     last_final_s: float | None = None
     finality: str = ""
     empty: int = 0
+    media: ExpectedMedia | None = None
 
 
 class ExpectedUtterance(Part):
-    """One clip. `channels` are all that bear text. `clock` rows are [seconds, processed ms, final ms]."""
+    """One clip. `channels` are all that bear text or media. `clock` rows are [seconds, processed ms, final ms]."""
 
     outcome: str = ""
     done_rule: str = ""
@@ -216,10 +236,20 @@ class _Framed:
         return deed.text if deed.text is not None else self._json(deed.say)
 
     def _json(self, value: Any) -> str:
-        text = json.dumps(value, ensure_ascii=False)
+        text = json.dumps(_filled(value), ensure_ascii=False)
         if self._framing == "sse":
             return f"data: {text}\n\n"
         return f"{text}\n" if self._framing in ("lines", "auto") else text
+
+
+def _filled(value: Any) -> Any:
+    """With its samples."""
+    if isinstance(value, dict):
+        if value.keys() == {"pcm"}:
+            count, level = value["pcm"]
+            return base64.b64encode(struct.pack("<h", level) * count).decode()
+        return {name: _filled(item) for name, item in value.items()}
+    return [_filled(item) for item in value] if isinstance(value, list) else value
 
 
 # ---- what differs
@@ -282,9 +312,9 @@ def _of_utterance(found: Utterance, expected: ExpectedUtterance) -> Iterator[str
             yield f"the media clock is {rows}, expected {expected.clock}"
     if "channels" not in given:
         return
-    spoken = {name: channel for name, channel in found.channels.items() if channel.segments}
+    spoken = {name: channel for name, channel in found.channels.items() if channel.segments or channel.media}
     if spoken.keys() != expected.channels.keys():
-        yield f"channels with text are {sorted(spoken)}, expected {sorted(expected.channels)}"
+        yield f"channels with output are {sorted(spoken)}, expected {sorted(expected.channels)}"
     for name in spoken.keys() & expected.channels.keys():
         yield from _of_channel(name, spoken[name], expected.channels[name])
 
@@ -300,6 +330,8 @@ def _of_channel(name: str, found: Channel, expected: ExpectedChannel) -> Iterato
         "empty": found.empty,
     }
     yield from _unequal(f"channel {name}", {key: values[key] for key in values if key in given}, expected)
+    if expected.media is not None:
+        yield from _of_media(f"channel {name}, media", found.media, expected.media)
     if "segments" not in given:
         return
     texts = [segment.text for segment in found.segments]
@@ -307,6 +339,25 @@ def _of_channel(name: str, found: Channel, expected: ExpectedChannel) -> Iterato
         yield f"channel {name} has the segments {texts}, expected {[each.text for each in expected.segments]}"
     for number, (segment, wanted) in enumerate(zip(found.segments, expected.segments, strict=False)):
         yield from _of_segment(f"channel {name}, segment {number + 1}", segment, wanted)
+
+
+def _of_media(where: str, found: MediaOutput | None, expected: ExpectedMedia) -> Iterator[str]:
+    if found is None:
+        yield f"{where}: there is none"
+        return
+    values = {
+        "first_byte_s": _seconds(found.first_byte_ns),
+        "first_sound_s": _seconds(found.first_sound_ns),
+        "first_frame_s": _seconds(found.first_frame_ns),
+        "playback_end_s": _seconds(found.playback_end_ns),
+        "bytes": found.bytes,
+        "pieces": found.pieces,
+        "frames": found.frames,
+        "broken": found.broken,
+        "gaps": [(_seconds(at_ns), length_ns / S) for at_ns, length_ns in found.gaps],
+    }
+    given = expected.model_fields_set
+    yield from _unequal(where, {name: values[name] for name in values if name in given}, expected)
 
 
 def _of_segment(where: str, found: Segment, expected: ExpectedSegment) -> Iterator[str]:

@@ -47,7 +47,7 @@ def test_a_conversation_that_is_as_expected_differs_in_nothing() -> None:
         ("{text: turn left here, ", "{text: turn, ", "channel transcript, segment 1: text is 'turn left here', exp"),
         ("promoted: false", "promoted: true", "channel transcript, segment 1: promoted is False, expected True"),
         ("promoted: false}]", "promoted: false}, {text: more}]", "channel transcript has the segments ['turn left h"),
-        ("{transcript:", "{translation:", "channels with text are ['transcript'], expected ['translation']"),
+        ("{transcript:", "{translation:", "channels with output are ['transcript'], expected ['translation']"),
         ("at: 1.0", "at: 1.1", "message 2 of ours was sent at 1 s, expected at 1.1 s"),
         ('{"eof" : 1}', '{"eof":1}', """message 2 of ours is text b'{"eof" : 1}', expected text b'{"eof":1}'"""),
         ("words: 1", "words: 2", "message 1 of ours is text b'"),
@@ -63,6 +63,22 @@ def test_what_differs_is_said_in_a_sentence(right: str, wrong: str, sentence: st
     talk = conversation.read(WHOLE.replace(right, wrong))
     told = conversation.differences(talk, conversation.play(talk))
     assert any(found.startswith(sentence) for found in told), told
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "sentence"),
+    [
+        ("first_frame_s: 0.9", "first_frame_s: 0.8", "channel sign, media: first_frame_s is 0.9, expected 0.8"),
+        ("frames: 5", "frames: 6", "channel sign, media: frames is 5, expected 6"),
+        ("gaps: [[1.02, 0.18]]", "gaps: []", "channel sign, media: gaps is [(1.02, 0.18)], expected []"),
+        ("segments: [{text: BOAT}]", "media: {bytes: 9}", "channel gloss, media: there is none"),
+    ],
+)
+def test_what_differs_in_output_media_is_said_too(right: str, wrong: str, sentence: str) -> None:
+    text = (conversation.CONVERSATIONS / "speech-to-sign.yaml").read_text(encoding="utf-8")
+    assert right in text
+    talk = conversation.read(text.replace(right, wrong))
+    assert conversation.differences(talk, conversation.play(talk)) == [sentence]
 
 
 @pytest.mark.parametrize(

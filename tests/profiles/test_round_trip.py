@@ -1,7 +1,11 @@
-"""Each shipped profile from both sides: the simulator speaks it to a real run over loopback sockets."""
+"""Each shipped profile from both sides: the simulator speaks it to a real run, over loopback sockets or over pipes."""
 
+import contextlib
 import json
 import re
+import shlex
+import sys
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,10 +17,10 @@ from loadbench import prepared
 from loadbench.engine.pipe import Outbound
 from loadbench.engine.run import Engine
 from loadbench.plan import Plan
-from loadbench.results.record import SessionRecord
+from loadbench.results.record import Channel, SessionRecord, Utterance
 from loadbench.session.load import load_profile, number_names, secret_names, shipped
 from loadbench.session.profile import ChannelPart, Profile
-from loadbench.simulator.log import Entry, read
+from loadbench.simulator.log import Entry, Spoken, read
 from loadbench.simulator.options import Options
 from loadbench.simulator.serve import running
 from loadbench.simulator.speak import Speaker
@@ -60,6 +64,8 @@ def corpus(folder: Path, profile: Profile) -> Path:
         row |= {"direction": "speech2text", **sound}
     else:
         row |= {"direction": "sign2spoken", "gloss": GLOSS, **pictures}
+    if profile.media.kind == "audio" and any(part.unit == "gloss" for part in profile.channels.values()):
+        row |= {"direction": "spoken2sign", "gloss": GLOSS}
     (folder / "manifest.jsonl").write_text(json.dumps(row) + "\n")
     return folder / "manifest.jsonl"
 
@@ -71,28 +77,38 @@ def reference(part: ChannelPart, profile: Profile) -> str:
     return TEXTS["text" if part.stage == "translation" else "transcript"]
 
 
+@contextlib.asynccontextmanager
+async def serving(folder: Path, profile: Profile, path: Path, **habits: Any) -> AsyncIterator[str]:
+    """The simulator: where it listens, or the command that is a local program."""
+    log = folder / "log.jsonl"
+    if profile.transport.kind == "process":
+        words = {"profile": profile.name, "corpus": path, "first": FIRST_S, "final": FINAL_S, "log": log, **habits}
+        flags = [word for name, value in words.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+        yield "exec:" + shlex.join([sys.executable, "-m", "loadbench", "simulate", "--stdio", *flags])
+        return
+    options = Options(profile=profile.name, corpus=path, first_s=FIRST_S, final_s=FINAL_S, log=log, **habits)
+    async with running(options) as url:
+        yield url
+
+
 async def travel(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, **habits: Any) -> Trip:
     """Let one session of ours talk with the simulator, both by the profile; `habits` are the latter's."""
     profile, trip = load_profile(name), Trip()
     path = corpus(folder, profile)
-    options = Options(profile=name, corpus=path, first_s=FIRST_S, final_s=FINAL_S, log=folder / "log.jsonl", **habits)
     secrets = secret_names(profile)
     for secret in secrets:
         number = f"secret.{secret}" in number_names(profile)
         monkeypatch.setenv(f"MADE_UP_{secret}", "1000517" if number else f"made-up-{secret}")
-    async with running(options) as url:
+    target: dict[str, Any] = {"profile": name, "secrets": {key: f"env:MADE_UP_{key}" for key in secrets}}
+    if profile.transport.kind == "process":
+        target["env"] = {"LOADBENCH_CLIP": "{clip.id}"}
+    async with serving(folder, profile, path, **habits) as url:
+        if not profile.prelude:  # which else is told the address
+            target["url"] = url
         plan = Plan.model_validate(
-            {
-                "target": {
-                    "profile": name,
-                    "secrets": {key: f"env:MADE_UP_{key}" for key in secrets},
-                    **({} if profile.prelude else {"url": url}),  # which the prelude is told
-                },
-                "corpus": {"path": str(path)},
-                "workload": {"users": 1, "sessions": 1},
-            }
+            {"target": target, "corpus": {"path": str(path)}, "workload": {"users": 1, "sessions": 1}}
         )
-        ready = prepared.prepare(plan)
+        ready = prepared.prepare(plan, allow_exec=True)
         ready.start.prelude_at = url.replace("ws://", "http://")
         try:
             await Engine(ready.start, trip.take).run()
@@ -118,6 +134,9 @@ async def test_a_session_with_the_simulator_is_ok_and_hears_every_text_at_its_ti
     voice = Speaker(profile).voice({})
     for channel, shown in utterance.channels.items():
         part = profile.channels[channel.partition(":")[0]]
+        if part.medium is not None:
+            _sees_or_hears_all(shown, utterance, entry.media[channel])
+            continue
         assert shown.text.split() == reference(part, profile).split()
         assert shown.settled_text == shown.text
         assert shown.first_ns is not None
@@ -128,17 +147,34 @@ async def test_a_session_with_the_simulator_is_ok_and_hears_every_text_at_its_ti
         partial = voice.partial(channel.partition(":")[0], "x")
         ends_s = begins_s + FIRST_S if partial else MEDIA_S + FINAL_S  # without partials the first output is the final
         assert begins_s + FIRST_S <= first_s <= ends_s + COARSE_S
-    headline = utterance.channels[next(n for n in utterance.channels if n.partition(":")[0] == profile.headline)]
-    assert headline.last_final_ns is not None
+    texts = {name: channel for name, channel in utterance.channels.items() if channel.media is None}
+    headline = next((texts[name] for name in texts if name.partition(":")[0] == profile.headline), None)
+    spoken = headline or next(iter(texts.values()))  # beside a headline of media, the words
+    assert spoken.last_final_ns is not None
     assert utterance.source_end_ns is not None
-    final_s = (headline.last_final_ns - utterance.source_end_ns) / 1e9
+    final_s = (spoken.last_final_ns - utterance.source_end_ns) / 1e9
     silence_s = sum(step.silence_s or 0.0 for step in profile.end)  # sent behind the clip
     assert FINAL_S - 0.001 <= final_s <= FINAL_S + silence_s + COARSE_S
     assert entry.end_ns is not None
     assert entry.end_ns >= utterance.source_end_ns
 
 
-@pytest.mark.parametrize("name", shipped())
+def _sees_or_hears_all(shown: Channel, utterance: Utterance, spoken: Spoken) -> None:
+    """Every byte of the simulator's, and the first output no earlier than it was planned."""
+    assert shown.media is not None
+    assert (shown.media.bytes, shown.media.pieces) == (spoken.bytes, len(spoken.sent_ns))
+    assert shown.media.broken == 0
+    assert shown.first_ns is not None
+    assert utterance.media_zero_ns is not None
+    assert FIRST_S <= (shown.first_ns - utterance.media_zero_ns) / 1e9 <= FIRST_S + COARSE_S
+
+
+def carriers(*wanted: str) -> list[str]:
+    """The shipped profiles that go these ways."""
+    return [name for name in shipped() if load_profile(name).transport.carrier in wanted]
+
+
+@pytest.mark.parametrize("name", [name for name in shipped() if name not in carriers("process")])
 async def test_a_service_that_refuses_in_the_profile_s_own_words_is_heard_to_refuse(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,9 +183,14 @@ async def test_a_service_that_refuses_in_the_profile_s_own_words_is_heard_to_ref
     assert (record.outcome, record.side, entry.outcome) == ("rejected", "target", "rejected"), record.cause
 
 
-def carriers(*wanted: str) -> list[str]:
-    """The shipped profiles that go these ways."""
-    return [name for name in shipped() if load_profile(name).transport.carrier in wanted]
+@pytest.mark.parametrize("name", carriers("process"))
+async def test_a_program_that_will_not_do_it_has_no_words_for_that_but_its_status(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trip = await travel(tmp_path, name, monkeypatch, reject_rate=1.0)
+    (record,), (entry,) = trip.records, trip.entries
+    assert (record.outcome, record.side, entry.outcome) == ("target_error", "target", "rejected")
+    assert "the program ended with status 1" in record.cause
 
 
 @pytest.mark.parametrize("name", carriers("upload"))
@@ -171,6 +212,17 @@ async def test_a_connection_of_many_requests_that_is_reset_in_the_media_is_lost(
     (record,), (entry,) = trip.records, trip.entries
     assert (record.outcome, record.side, entry.outcome) == ("lost", "target", "dropped"), record.cause
     assert re.match(r"lost without close: the connection was (cut|reset) [01]\.\d\d s into the media", record.cause)
+
+
+@pytest.mark.parametrize("name", carriers("process"))
+async def test_a_program_that_is_killed_in_the_media_is_lost(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trip = await travel(tmp_path, name, monkeypatch, drop_s=0.5, drop="rst")
+    (record,) = trip.records
+    assert (record.outcome, record.side) == ("lost", "target")
+    assert "ended by SIGKILL" in record.cause
+    assert record.utterances[0].done_ns is None
 
 
 @pytest.mark.parametrize("name", carriers("websocket", "http"))

@@ -19,4 +19,5 @@ def test_a_shipped_profile_bears_its_file_s_name_says_what_it_is_and_how_it_was_
 @pytest.mark.parametrize("name", shipped())
 def test_a_shipped_profile_can_be_spoken_on_all_of_its_channels(name: str) -> None:
     profile = load_profile(name)
-    assert Speaker(profile).channels == list(profile.channels)
+    spoken = [name for name, part in profile.channels.items() if part.medium is None]
+    assert Speaker(profile).channels == spoken
