@@ -31,10 +31,12 @@ from tests.conformance import services
 from tests.engine import stage
 
 MS: Final = 1_000_000
-CHUNKS, CHUNK_MS = 4, 50
+CHUNKS, CHUNK_MS = 8, 50
 WAYS: Final = ("memory", "websocket", "tls", "http", "requests", "process")
 AT_ONCE: Final = 12  # sessions side by side
 PATIENCE_S: Final = 60
+CLOSE_S: Final = 0.3  # for an answer to our close
+UNANSWERED: Final = "the service did not answer our close"
 RULES: Final = [
     {"has": "ready", "event": "ready"},
     {"has": "partial", "channel": "transcript", "text": {"model": "unkeyed", "text": "partial"}},
@@ -159,7 +161,7 @@ def start(folder: Path, talk: Talk, way: str, url: str, **more: Any) -> Start:
         url=url,
         clips=[ClipEntry(id="clip", wire=str(place), joined=joined)],
         workload=stage.workload(model="closed", users=1, sessions=1, utterances=talk.utterances),
-        limits=dict(talk.limits),
+        limits={"close_s": CLOSE_S, **talk.limits},
         **more,
     )
 
@@ -236,9 +238,10 @@ def _keeping(records: list[SessionRecord]) -> Any:
 
 # A sentence tells spans, and in the words of its transport how the connection went.
 _SPAN: Final = re.compile(r"\d+\.\d+ s\b")
-_CLOSED: Final = re.compile(r"(closed by (?:us|target))(?: \d+)?")
+_CLOSED: Final = re.compile(r"(closed by (?:us|target))(?: \d+)?(?:: the program ended with status \d+)?")
+_KEPT: Final = re.compile(r": the service does not keep the connection$")
 _GONE: Final = re.compile(r"the connection was (?:cut|reset) ([^:]*).*")
-_NAMED: Final = re.compile(r"(over our limit).*")
+_TOO_BIG: Final = re.compile(r".*(over our limit) of (?:message_bytes|\d+ bytes).*")
 
 
 def likeness(record: SessionRecord) -> dict[str, Any]:
@@ -251,9 +254,13 @@ def likeness(record: SessionRecord) -> dict[str, Any]:
       bytes unread or not;
     - `bytes_sent`, `bytes_received`: with framing, and heads of requests;
     - `raw`: as it was framed; how many are kept;
+    - of a message over our limit that it was an error, and its beginning: who frames messages never lets it in;
+    - that a program did not answer our close: it sees no more of us than the end of its input, which it has seen;
     - `chunks_sent`, `media_bytes` of an utterance that was not carried to its end mark: how far it came is time;
     - in sentences the spans, the codes, and what a transport adds behind a colon.
     """
+    too_big = record.outcome == "our_limit" and sentence(record.cause) == "over our limit"
+    warnings = [sentence(warning) for warning in record.warnings]
     return {
         "id": record.id,
         "user": record.user,
@@ -263,9 +270,9 @@ def likeness(record: SessionRecord) -> dict[str, Any]:
         "outcome": record.outcome,
         "side": record.side,
         "cause": sentence(record.cause),
-        "warnings": [sentence(warning) for warning in record.warnings],
-        "messages": record.messages,
-        "raw": len(record.raw),
+        "warnings": [warning for warning in warnings if not warning.startswith(UNANSWERED)],
+        "messages": {kind: count for kind, count in record.messages.items() if not (too_big and kind == "error")},
+        "raw": 0 if too_big else len(record.raw),
         "connections": [(link.opened_ns is not None, _ended_by(record, link.close_by)) for link in record.connections],
         "utterances": [_utterance(utterance) for utterance in record.utterances],
     }
@@ -305,8 +312,9 @@ def sentence(text: str) -> str:
     """Without what only this way can say; see `likeness`."""
     text = _SPAN.sub("so many s", text)
     text = _CLOSED.sub(r"\1", text)
+    text = _KEPT.sub("", text)
     text = _GONE.sub(r"the connection was gone \1", text)
-    return _NAMED.sub(r"\1", text)
+    return _TOO_BIG.sub(r"\1", text)
 
 
 def misplaced(record: SessionRecord) -> list[str]:

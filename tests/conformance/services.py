@@ -257,18 +257,23 @@ class RequestsFar:
         return True
 
     def _answer(self) -> bool:
-        """False where that was the last one."""
+        """False where that was the last one. Who hangs up between two requests has cut nothing off; a reset has."""
         if not self._saying and self._end in ("eof", "reset"):
-            if self._end == "reset":
-                reset(self._writer.transport)
-            else:
-                self._writer.close()
-            return False
+            return self._gone()
         body = self._body().encode()
         last = not self._saying and self._end == "close"
         more = b"Connection: close\r\n" if last else b""
         self._writer.write(b"HTTP/1.1 200 OK\r\n%sContent-Length: %d\r\n\r\n%s" % (more, len(body), body))
+        if not self._saying and self._end == "reset":
+            return self._gone()
         return not last
+
+    def _gone(self) -> bool:
+        if self._end == "reset":
+            reset(self._writer.transport)
+        else:
+            self._writer.close()
+        return False
 
     def _body(self) -> str:
         known = [text.startswith("{") for text in self._saying]
@@ -301,7 +306,7 @@ async def on_http(steps: Sequence[Step], *, requests: bool = False) -> AsyncIter
     """The address of a service that is spoken to by one streamed request, or by one for each message."""
 
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(GoneError, OSError, asyncio.IncompleteReadError):
+        with contextlib.suppress(GoneError, OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             if requests:
                 far = RequestsFar(reader, writer)
                 serving = asyncio.create_task(far.serve())

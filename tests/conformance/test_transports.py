@@ -45,7 +45,7 @@ def test_a_conversation_means_what_its_data_says(name: str, played: Records) -> 
     assert all(part in warning for part, warning in zip(expect.warnings, record.warnings, strict=True))
     if expect.messages is not None:
         assert record.messages == expect.messages
-    texts = [{name: channel for name, channel in each.channels.items()} for each in record.utterances]
+    texts = [each.channels for each in record.utterances]
     shown = [channels["transcript"].text if "transcript" in channels else "" for channels in texts]
     assert shown == [expect.text or "", *expect.then]
     if expect.done_rule is not None:
@@ -59,9 +59,7 @@ def test_a_conversation_means_what_its_data_says(name: str, played: Records) -> 
 
 @pytest.mark.realtime
 @pytest.mark.parametrize(("way", "name"), PAIRS)
-def test_its_record_is_the_same_on_every_way(
-    way: str, name: str, played: Records, carried: dict[str, Records]
-) -> None:
+def test_its_record_is_the_same_on_every_way(way: str, name: str, played: Records, carried: dict[str, Records]) -> None:
     record = carried[way][name]
     assert likeness(record) == likeness(played[name]), record.cause
     assert misplaced(record) == []
@@ -77,7 +75,10 @@ def test_what_differs_in_meaning_is_no_likeness(played: Records) -> None:
 @pytest.mark.parametrize(
     ("told", "kept"),
     [
-        ("closed by target 1000 without final, 0.10 s into the media", "closed by target without final, so many s into"),
+        (
+            "closed by target 1000 without final, 0.10 s into the media",
+            "closed by target without final, so many s into",
+        ),
         ("lost without close: the connection was reset 0.11 s into the media: [Errno 104]", "was gone so many s into"),
         ("no end of output within 0.5 s of the end of the media", "no end of output within so many s of the end"),
     ],
