@@ -177,7 +177,7 @@ def in_memory(talk: Talk, folder: Path) -> SessionRecord:
     async def run() -> None:
         engine = Engine(
             start(folder, talk, "memory", "memory://conformance"),
-            _keeping(records),
+            keeping(records),
             clock=stage.now_ns,
             make_alarm=lambda ring: LoopAlarm(ring, stage.now_ns, quantum_ns=1000),
             transport=memory.transport,
@@ -202,7 +202,7 @@ def on_way(way: str, folder: Path, context: ssl.SSLContext, ca_file: str) -> dic
         place.mkdir()
         more: dict[str, Any] = {"tls": {"ca_file": ca_file}} if way == "tls" else {}
         async with gate, _service(way, talk, context) as url:
-            engine = Engine(start(place, talk, way, url, **more), _keeping(found))
+            engine = Engine(start(place, talk, way, url, **more), keeping(found))
             await asyncio.wait_for(engine.run(), PATIENCE_S)
         (records[talk.name],) = found
 
@@ -226,7 +226,7 @@ async def _service(way: str, talk: Talk, context: ssl.SSLContext) -> AsyncIterat
             yield url
 
 
-def _keeping(records: list[SessionRecord]) -> Any:
+def keeping(records: list[SessionRecord]) -> Any:
     def take(event: Outbound) -> None:
         if isinstance(event, SessionRecord):
             records.append(event)
