@@ -86,14 +86,25 @@ class Talk:
 Telling = Callable[[Talk], Coroutine[Any, Any, None]]
 
 
-async def tell(folder: Path, way: str, telling: Telling, sessions: int = 1, done: str = "", **more: Any) -> Heard:
-    """M3: 3 s of media in chunks of 20 ms, to a service that tells each session this."""
+async def tell(
+    folder: Path,
+    way: str,
+    telling: Telling,
+    sessions: int = 1,
+    done: str = "",
+    media_ms: float = 3000,
+    chunk_ms: float = 20,
+    **more: Any,
+) -> Heard:
+    """M3: 3 s of media in chunks of 20 ms, unless told otherwise, to a service that tells each session this."""
 
     async def script(peer: memory.Peer) -> None:
         await telling(Talk(peer, way))
 
     work = stage.workload(users=sessions, sessions=sessions, model="closed")
-    heard, _ = await play(folder, script, work, profile=profile(way, done), media_ms=3000, chunk_ms=20, **more)
+    heard, _ = await play(
+        folder, script, work, profile=profile(way, done), media_ms=media_ms, chunk_ms=chunk_ms, **more
+    )
     return heard
 
 
@@ -111,11 +122,35 @@ def since_s(at_ns: int | None, zero_ns: int | None) -> float:
     return (at_ns - zero_ns) / S
 
 
+# ---- B02: total time-out kills a healthy long stream
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("way", WAYS)
+async def test_b02_330_s_with_a_partial_each_second_are_no_trouble_to_any_default_limit(
+    tmp_path: Path, way: str
+) -> None:
+    async def telling(talk: Talk) -> None:
+        await talk.first_chunk()
+        for second in range(1, 330):
+            await talk.at(second, json.dumps({"partial": f"red {second}"}))
+        await talk.end_mark()
+        await talk.at(0.1, '{"final": "red boat"}')
+        talk.close()
+
+    heard = await tell(tmp_path, way, telling, media_ms=330_000, chunk_ms=200)
+    record = heard.records["w-s0"]
+    assert (record.outcome, record.cause, record.messages) == ("ok", "", {"partial": 329, "final": 1})
+    utterance = record.utterances[0]
+    assert since_s(utterance.channels["transcript"].last_final_ns, utterance.source_end_ns) == pytest.approx(0.1)
+
+
 # ---- B04: one long line in a line-based stream
 
 
 @pytest.mark.looptime
-async def test_b04_a_line_of_600_000_bytes_is_a_message_like_others(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", WAYS)
+async def test_b04_a_line_of_600_000_bytes_is_a_message_like_others(tmp_path: Path, way: str) -> None:
     long = '{"partial": "red boat", "words": "%s"}'
     long %= "x" * (600_000 - len(long) + 2)
 
@@ -127,12 +162,12 @@ async def test_b04_a_line_of_600_000_bytes_is_a_message_like_others(tmp_path: Pa
         await talk.at(0.2, '{"final": "red boat"}')
         talk.close()
 
-    heard = await tell(tmp_path, "http", telling)
+    heard = await tell(tmp_path, way, telling)
     record = heard.records["w-s0"]
     assert (record.outcome, record.messages) == ("ok", {"partial": 2, "final": 1})
     assert record.utterances[0].channels["transcript"].settled_text == "red boat"
-    assert record.bytes_received == 19 + 600_001 + 22
-    heard = await tell(tmp_path / "bounded", "http", telling, limits={"message_bytes": 64 * 1024})
+    assert record.bytes_received == 18 + 600_000 + 21 + (3 if way == "http" else 0), "a line has an end"
+    heard = await tell(tmp_path / "bounded", way, telling, limits={"message_bytes": 64 * 1024})
     record = heard.records["w-s0"]
     assert (record.outcome, record.side) == ("our_limit", "policy")
     assert "over our limit of 65536 bytes" in record.cause
@@ -175,7 +210,16 @@ async def test_b06_pongs_that_never_come_kill_nobody_who_works_unless_the_profil
 
 
 @pytest.mark.looptime
-async def test_b06_sixteen_of_twenty_that_were_closed_stand_beside_the_percentile_of_four(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("way", "outcome", "cause"),
+    [
+        ("websocket", "target_error", "closed by target 1011: keepalive ping timeout"),
+        ("http", "lost", "lost without close: the connection was cut 2.5"),  # HTTP has no close codes
+    ],
+)
+async def test_b06_sixteen_of_twenty_that_were_closed_stand_beside_the_percentile_of_four(
+    tmp_path: Path, way: str, outcome: str, cause: str
+) -> None:
     count = 0
 
     async def telling(talk: Talk) -> None:
@@ -186,16 +230,18 @@ async def test_b06_sixteen_of_twenty_that_were_closed_stand_beside_the_percentil
         await talk.at(0.5, '{"partial": "red"}')
         if number > 4:
             await talk.at(2.5, '{"partial": "red boat"}')
-            talk.peer.close(1011, "keepalive ping timeout")
+            if way == "websocket":
+                talk.peer.close(1011, "keepalive ping timeout")
+            else:
+                talk.peer.drop("eof")
             return
         await talk.end_mark()
         await talk.at(0.2, '{"final": "red boat"}')
         talk.close()
 
-    heard = await tell(tmp_path, "websocket", telling, sessions=20)
-    assert heard.outcomes == {"ok": 4, "target_error": 16}
-    causes = [record.cause for record in heard.records.values() if record.outcome != "ok"]
-    assert all("closed by target 1011: keepalive ping timeout" in cause for cause in causes)
+    heard = await tell(tmp_path, way, telling, sessions=20)
+    assert heard.outcomes == {"ok": 4, outcome: 16}
+    assert all(cause in record.cause for record in heard.records.values() if record.outcome != "ok")
     judge = judged(heard, Slo(metric="completed", stat="min_share", limit=0.99), Slo(metric=FINAL, stat="p95", limit=2))
     measured = judge.responses().of("transcript", FINAL)
     assert measured.finished()["p95"].value_s == pytest.approx(0.2, abs=0.01)

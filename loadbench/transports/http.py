@@ -14,7 +14,7 @@ import h11
 from loadbench.session.wire import Cause, Kind
 from loadbench.transports.contract import NO_OPTIONS, Address, Buffer, Clock, Link, Listener
 from loadbench.transports.dial import Place, SocketLink, connect, place
-from loadbench.transports.rejection import BODY_S, Rejection, is_http
+from loadbench.transports.rejection import BODY_S, NO_HTTP, Rejection, is_http
 
 _LAST_CHUNK = b"0\r\n\r\n"
 CLOSE: Final = ("Connection", "close")
@@ -112,6 +112,9 @@ class HttpLink(SocketLink):
         try:
             while self.cause is None:
                 event = self._core.next_event()
+                if event is h11.NEED_DATA and self._core.their_state is h11.SEND_RESPONSE and not is_http(self._core):
+                    self.end(Cause("protocol", arrival_ns, reason=NO_HTTP))  # and what follows need never come
+                    return
                 if event is h11.NEED_DATA or event is h11.PAUSED or isinstance(event, h11.ConnectionClosed):
                     return
                 self._tell(event, arrival_ns)
@@ -119,7 +122,7 @@ class HttpLink(SocketLink):
             if self._rejection is not None:
                 self.end(self._rejection.cause())
             elif data or not (self._answered or is_http(self._core)):
-                reason = str(error) if data else "what came is no answer in HTTP"
+                reason = str(error) if data else NO_HTTP
                 self.end(Cause("protocol", arrival_ns, reason=reason))
             # else a stream that ends too soon, and the caller says so
 

@@ -15,6 +15,7 @@ BODY_BYTES = 4096  # enough for any error text; a service that fails does not fi
 LONGEST_WAIT_S: Final = 1e9  # thirty years
 LOCATION: Final = 200  # characters
 _HTTP: Final = b"HTTP/"
+NO_HTTP: Final = "what came is no answer in HTTP"
 BODY_S = 1.0  # an answer without a length may never end
 
 

@@ -25,12 +25,13 @@ from loadbench.session.wire import Cause
 from loadbench.transports.contract import NO_OPTIONS, Address, Buffer, Clock, Link, Listener, takes_nothing
 from loadbench.transports.dial import Place, SocketLink, connect, place
 from loadbench.transports.frames import FrameEncoder
-from loadbench.transports.rejection import BODY_S, RefusalReader
+from loadbench.transports.rejection import BODY_S, NO_HTTP, RefusalReader
 
 _SWITCHING = b"HTTP/1.1 101"
 _NO_CODE = 1005  # RFC 6455 7.1.5: the close frame carried none
 _NOT_TEXT = 1007
 _TOO_BIG = 1009
+_MOST = (1 << 63) - 1  # RFC 6455 5.2: the first bit of a length is 0
 _NO_PONG = 1011  # as other clients say it
 _BLANK_LINE = b"\r\n\r\n"
 _WHOLE_TEXT = 0x81  # RFC 6455 5.2: the last frame of its message, no extension, text
@@ -218,6 +219,8 @@ class WebSocketLink(SocketLink):
             self.end(broken if reader.rejection is None else reader.rejection.cause())
             return
         if reader.rejection is None:
+            if not reader.is_http:  # and what follows need never come
+                self.end(Cause("protocol", arrival_ns, reason=f"no answer to the handshake: {NO_HTTP}"))
             return
         if complete:
             self.end(reader.rejection.cause())
@@ -274,7 +277,7 @@ class WebSocketLink(SocketLink):
         error = self._core.parser_exc or self._core.handshake_exc
         if error is None or self.cause is not None:
             return
-        if isinstance(error, PayloadTooBig):
+        if isinstance(error, PayloadTooBig) and (error.size or 0) <= _MOST:
             limit = self._address.message_bytes
             reason = f"a message is over our limit of {limit} bytes"
             self.end(Cause("too_big", arrival_ns, by="us", code=_TOO_BIG, reason=reason))

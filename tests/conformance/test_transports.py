@@ -1,7 +1,6 @@
 """The same conversation gives the same record on every transport that can carry it."""
 
 import ssl
-from pathlib import Path
 
 import pytest
 

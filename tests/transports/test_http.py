@@ -288,6 +288,19 @@ async def test_an_answer_that_is_no_http_breaks_the_protocol_also_where_it_is_cu
 
 
 @realtime
+@pytest.mark.parametrize("name", ["http", "websocket"])
+@pytest.mark.parametrize("said", [b"SSH-2.0-OpenSSH_9.6\r\n", b"\x15\x03\x01\x00\x02\x02\x28", b"HTTQ"])
+async def test_another_protocol_is_known_by_its_first_bytes_although_the_service_holds_the_connection(
+    dial, far, name, said
+):
+    async with saying(far, said) as port:
+        one = await dial(name, f"{'ws' if name == 'websocket' else name}://127.0.0.1:{port}")
+        cause = await one.end()
+    assert (cause.kind, cause.by) == ("protocol", "target")
+    assert cause.reason
+
+
+@realtime
 @pytest.mark.parametrize("said", [b"", b"HTTP/1.1 20"])
 async def test_hanging_up_before_the_answer_is_a_loss(dial, far, said):
     async with saying(far, said, then=lambda writer: writer.close()) as port:
