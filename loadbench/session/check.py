@@ -648,7 +648,7 @@ def _edit(at: _At) -> Iterator[Problem]:
 
 def _tokens(at: _At) -> Iterator[Problem]:
     apart = [key for key in ("committed", "tail") if at.part.get(key) is not None]
-    if apart and (at.part.get("items") is not None or at.part.get("final") is not None):
+    if apart and (at.part.get("items") is not None or at.part.get("final") not in (None, False)):
         yield Problem(
             at(), "model tokens takes either items with final, or committed and tail, which say it themselves"
         )
