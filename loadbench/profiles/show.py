@@ -71,9 +71,12 @@ def _full(value: Any) -> Any:
     """With its defaults, as far as they say something. A part of which one key excludes another stays as it is."""
     if isinstance(value, BaseModel):
         choosy = bool(type(value).__pydantic_decorators__.model_validators)
-        names = [name for name in type(value).model_fields if not choosy or name in value.model_fields_set]
-        given = {name: getattr(value, name) for name in names}
-        return {name: _full(item) for name, item in given.items() if item is not None or name in value.model_fields_set}
+        given = {}
+        for name, field in type(value).model_fields.items():
+            item = getattr(value, name)
+            if name in value.model_fields_set or not (choosy or item in (None, {}, [])):
+                given[field.alias or name] = _full(item)
+        return given
     if isinstance(value, dict):
         return {key: _full(item) for key, item in value.items()}
     return [_full(item) for item in value] if isinstance(value, list | tuple) else value

@@ -282,6 +282,10 @@ def _profile(at: _At) -> Iterator[Problem]:
 
 def _transport(at: _At) -> Iterator[Problem]:
     kind = at.part.get("kind")
+    if kind in _INSIDE:
+        yield Problem(
+            at("kind"), f"{kind} is loadbench's own; allowed here: {', '.join(OWN_KINDS)}, or a plug-in's name"
+        )
     for keys, whose, kinds in _WHOSE:
         for key in keys:
             if kind in OWN_KINDS and kind not in kinds and at.part.get(key):
@@ -648,7 +652,7 @@ def _edit(at: _At) -> Iterator[Problem]:
 
 def _tokens(at: _At) -> Iterator[Problem]:
     apart = [key for key in ("committed", "tail") if at.part.get(key) is not None]
-    if apart and (at.part.get("items") is not None or at.part.get("final") is not None):
+    if apart and (at.part.get("items") is not None or at.part.get("final") not in (None, False)):
         yield Problem(
             at(), "model tokens takes either items with final, or committed and tail, which say it themselves"
         )
@@ -705,6 +709,7 @@ _MEDIA_ONLY: Final = {
     "frames": ("codec", "quality", "width", "height", "fps", "late"),
 }
 OWN_KINDS: Final = ("websocket", "http", "requests", "process")  # what a plug-in takes is its own affair
+_INSIDE: Final = ("upload", "memory")  # an upload is kind http with a form; the other is for tests
 _WHOSE: Final = (
     (("ping", "subprotocols", "compression"), "WebSocket", ("websocket",)),
     (("method",), "HTTP", ("http", "requests")),
