@@ -1,5 +1,8 @@
 """What is measured of a service's output, whatever the shape in which it comes."""
 
+import json
+from typing import Any
+
 import pytest
 
 from loadbench.session.machine import MESSAGE_KINDS
@@ -112,10 +115,15 @@ def test_a_last_line_without_its_end_counts_at_the_regular_end_only() -> None:
     assert (cut.text, cut.record.outcome) == ("red", "lost")
 
 
-def test_a_stream_of_five_and_a_half_minutes_dies_of_no_default_limit() -> None:
-    events = [(n, {"partial": f"word {n}"}) for n in range(1, 331)]
-    play = Play(profile(), [*events, (330.1, {"final": "words"}), (330.2, {"done": 1})], media_s=(330.0,)).run()
+@pytest.mark.parametrize("way", ["websocket", "http"])
+def test_b02_a_stream_of_five_and_a_half_minutes_dies_of_no_default_limit(way: str) -> None:
+    events: list[Any] = [(n, {"partial": f"word {n}"}) for n in range(1, 331)]
+    events += [(330.1, {"final": "words"}), (330.2, {"done": 1} if way == "websocket" else closed(None))]
+    if way == "http":
+        events = [(at, f"{json.dumps(said)}\n" if isinstance(said, dict) else said) for at, said in events]
+    play = Play(profile(**(http("lines") if way == "http" else {})), events, media_s=(330.0,)).run()
     assert (play.record.outcome, play.record.messages["partial"]) == ("ok", 330)
+    assert final_latency(play) == pytest.approx(0.1)
 
 
 # ---- never-final texts
