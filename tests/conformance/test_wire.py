@@ -197,7 +197,7 @@ class Service:
             await asyncio.sleep(0.003)
 
     async def _end_mark(self, reader: asyncio.StreamReader) -> None:
-        """Masked or not, it is the last that comes; 8 chunks of 320 bytes go before it."""
+        """Masked or not, it is the last that comes; all chunks go before it."""
         if self._way == "http":
             await reader.readuntil(LAST)
         else:
