@@ -31,7 +31,7 @@ end:
 receive:
   decode: json
   rules:
-    - {has: text, channel: transcript, text: {model: unkeyed, text: "join('', [text])", final: true}}
+    - {has: text, channel: transcript, text: {model: unkeyed, text: "reverse(text)", final: true}}
 close: {expect: [1000]}
 """
 

@@ -31,7 +31,7 @@ from loadbench.results.record import Message, SessionRecord
 from loadbench.session import load
 from loadbench.session.profile import Profile
 
-EACH_S: Final = 12.0  # a session, whatever happens in it
+EACH_S: Final = 12.0  # a session, whatever happens in it, beside what its own end script waits
 CONNECT_S: Final = 3.0
 READY_S: Final = 3.0
 ANSWER_S: Final = 4.0  # after the media
@@ -183,10 +183,11 @@ def is_near(url: str) -> bool:
 
 def outline(asked: Asked, candidates: list[Candidate]) -> Iterator[str]:
     """What would be sent, to whom, and how much of it at most."""
-    most_s = min(asked.overall_s, len(candidates) * (EACH_S + PAUSE_S))
+    longest_s = max((_longest_s(candidate.profile) for candidate in candidates), default=EACH_S)
+    most_s = min(asked.overall_s, sum(_longest_s(candidate.profile) + PAUSE_S for candidate in candidates))
     yield (
         f"at most {len(candidates)} connections, one at a time, each with at most {sample.MOST_S:g} s of media"
-        f" and {EACH_S:g} s long; at most {most_s:.0f} s over all"
+        f" and {longest_s:g} s long; at most {most_s:.0f} s over all"
     )
     if asked.headers:
         yield f"headers with each: {', '.join(asked.headers)}"
@@ -231,6 +232,17 @@ def _authority(address: str) -> str:
     return re.sub(r":(\d+|\{[^{}]*\})$", "", rest)
 
 
+def _longest_s(profile: Profile) -> float:
+    """How long a session may take."""
+    return EACH_S + _waits_s(profile)
+
+
+def _waits_s(profile: Profile) -> float:
+    """How long the end script waits of itself."""
+    spans = ((step.silence_s, step.quiet and step.quiet.for_s, step.done and step.done.quiet_s) for step in profile.end)
+    return sum(span_s or 0.0 for step in spans for span_s in step)
+
+
 def _plan(asked: Asked, profile: Profile, name: str, corpus: Path) -> plans.Plan:
     used = load.secret_names(profile)
     chosen = {
@@ -244,8 +256,8 @@ def _plan(asked: Asked, profile: Profile, name: str, corpus: Path) -> plans.Plan
         "workload.sessions": 1,
         "limits.connect_s": CONNECT_S,
         "limits.ready_s": READY_S,
-        "limits.final_s": ANSWER_S,
-        "limits.session_s": EACH_S,
+        "limits.final_s": ANSWER_S + _waits_s(profile),
+        "limits.session_s": _longest_s(profile),
         "limits.close_s": 1.0,
         "record.messages": 1,
         "canary.users": 0,
@@ -293,7 +305,7 @@ async def _tried(asked: Asked, candidates: list[Candidate], say: Callable[[str],
             verdicts.append(refuted)
             continue
         say(f"{number}/{len(candidates)} {name}: connecting")
-        verdict, messages, status = await _one(candidate, min(EACH_S, left_s))
+        verdict, messages, status = await _one(candidate, min(_longest_s(candidate.profile), left_s))
         say(visible(f"{number}/{len(candidates)} {name}: {verdict.fit}: {verdict.why}"))
         verdicts.append(verdict)
         if verdict.handshake:

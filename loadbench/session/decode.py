@@ -57,7 +57,7 @@ class Framer:
             self._framing = "body"
 
     def feed(self, data: Raw, at_ns: int) -> list[Timed]:
-        """The messages that are complete now. DecodeError("too big"): after those that came before it."""
+        """The messages that are complete now. DecodeError("too big"); behind messages it is kept as `trouble`."""
         if self._framing == "message":
             if len(data) > self._max_bytes:
                 raise self._too_big()
@@ -65,6 +65,11 @@ class Framer:
         self._raise_trouble()
         self._pending += data.encode() if isinstance(data, str) else data
         return self._complete(at_ns, ended=False)
+
+    @property
+    def trouble(self) -> DecodeError | None:
+        """What came behind the last messages and cannot be taken; from then on there is nothing but this."""
+        return self._trouble
 
     def flush(self, at_ns: int) -> list[Timed]:
         """The stream has ended: a last line without its end is a message, an event without its blank line is none."""

@@ -151,11 +151,17 @@ class Hearing:
     def _read(self, cut: Callable[[], list[Timed]], at_ns: int, data: str | bytes) -> Iterator[Heard]:
         try:
             messages = cut()
-        except DecodeError as error:  # cutting knows one trouble: too big
-            yield self._trouble(at_ns, "our_limit", f"over our limit of {self._most_bytes} bytes: {error}", data)
+        except DecodeError as error:
+            yield self._too_big(error, at_ns, data)
             return
         for raw, arrival_ns in messages:
             yield from self._decoded(raw, arrival_ns)
+        if self._framer is not None and (trouble := self._framer.trouble) is not None:
+            yield self._too_big(trouble, at_ns, data)
+
+    def _too_big(self, error: DecodeError, at_ns: int, data: str | bytes) -> Heard:
+        """Cutting knows one trouble."""
+        return self._trouble(at_ns, "our_limit", f"over our limit of {self._most_bytes} bytes: {error}", data)
 
     def _decoded(self, raw: str | bytes, at_ns: int) -> Iterable[Heard]:
         """Usually one, and then no generator is made for it."""

@@ -305,7 +305,7 @@ class Conversation:
         if self._phase == "ended":
             return
         at_ns = self._at(cause.at_ns)
-        if cause.kind == "closed":
+        if cause.kind == "closed" and self._listening:
             for heard in self._hearing.flush(at_ns):
                 if not self._listening:
                     break

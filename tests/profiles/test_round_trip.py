@@ -1,11 +1,12 @@
 """Each shipped profile from both sides: the simulator speaks it to a real run, over loopback sockets or over pipes."""
 
+import asyncio
 import contextlib
 import json
 import re
 import shlex
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from tests.media.making import tone, wav
 pytestmark = pytest.mark.realtime
 FIRST_S, FINAL_S, MEDIA_S = 0.3, 0.4, 1.2
 COARSE_S = 1.0  # what a busy machine may add
+TOGETHER = 6  # trips at a time
 TEXTS = {"transcript": "the red boat leaves at nine", "text": "el barco rojo sale a las nueve"}
 GLOSS = ["BOAT", "RED", "NINE"]
 
@@ -91,15 +93,13 @@ async def serving(folder: Path, profile: Profile, path: Path, **habits: Any) -> 
         yield url
 
 
-async def travel(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, **habits: Any) -> Trip:
+async def travel(folder: Path, name: str, **habits: Any) -> Trip:
     """Let one session of ours talk with the simulator, both by the profile; `habits` are the latter's."""
     profile, trip = load_profile(name), Trip()
-    path = corpus(folder, profile)
-    secrets = secret_names(profile)
-    for secret in secrets:
-        number = f"secret.{secret}" in number_names(profile)
-        monkeypatch.setenv(f"MADE_UP_{secret}", "1000517" if number else f"made-up-{secret}")
-    target: dict[str, Any] = {"profile": name, "secrets": {key: f"env:MADE_UP_{key}" for key in secrets}}
+    path = await asyncio.to_thread(corpus, folder, profile)
+    target: dict[str, Any] = {
+        "profile": name, "secrets": {key: f"env:{variable(key, profile)}" for key in secret_names(profile)}
+    }  # fmt: skip
     if profile.transport.kind == "process":
         target["env"] = {"LOADBENCH_CLIP": "{clip.id}"}
     async with serving(folder, profile, path, **habits) as url:
@@ -108,7 +108,7 @@ async def travel(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, **hab
         plan = Plan.model_validate(
             {"target": target, "corpus": {"path": str(path)}, "workload": {"users": 1, "sessions": 1}}
         )
-        ready = prepared.prepare(plan, allow_exec=True)
+        ready = await asyncio.to_thread(prepared.prepare, plan, allow_exec=True)
         ready.start.prelude_at = url.replace("ws://", "http://")
         try:
             await Engine(ready.start, trip.take).run()
@@ -118,12 +118,58 @@ async def travel(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, **hab
     return trip
 
 
+def variable(secret: str, profile: Profile) -> str:
+    """Where a made-up value stands."""
+    return "MADE_UP_NUMBER" if f"secret.{secret}" in number_names(profile) else "MADE_UP_TEXT"
+
+
+FINE: dict[str, Any] = {}
+REFUSES: dict[str, Any] = {"reject_rate": 1.0}
+HANGS_UP: dict[str, Any] = {"drop_s": 0.5, "drop": "fin"}
+HANGS_UP_AT_ONCE: dict[str, Any] = {"drop_s": 0.1, "drop": "fin"}
+RESETS: dict[str, Any] = {"drop_s": 0.5, "drop": "rst"}
+DIES: dict[str, Any] = {"drop_s": 0.05, "drop": "rst"}  # counted from its first chunk, which it reads late
+Travel = Callable[[str, dict[str, Any]], Trip]
+
+
+@pytest.fixture(scope="module")
+def travelled(tmp_path_factory: pytest.TempPathFactory) -> Travel:
+    """All trips of this module, some at a time, for most of their time is waiting; each is told by its own test."""
+    wanted = [
+        *((FINE, shipped()), (REFUSES, shipped())),
+        *((HANGS_UP, carriers("websocket", "http")), (HANGS_UP_AT_ONCE, carriers("upload"))),
+        *((RESETS, carriers("requests")), (DIES, carriers("process"))),
+    ]
+
+    async def all_of_them() -> dict[tuple[str, str], Trip | BaseException]:
+        places = asyncio.Semaphore(TOGETHER)
+
+        async def one(name: str, habits: dict[str, Any]) -> Trip:
+            async with places:
+                return await travel(tmp_path_factory.mktemp(name), name, **habits)
+
+        asked = [(name, habits) for habits, names in wanted for name in names]
+        trips = await asyncio.gather(*(one(*each) for each in asked), return_exceptions=True)
+        return {(name, repr(habits)): trip for (name, habits), trip in zip(asked, trips, strict=True)}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MADE_UP_NUMBER", "1000517")
+        patch.setenv("MADE_UP_TEXT", "made-up-secret")
+        found = asyncio.run(all_of_them())
+
+    def told(name: str, habits: dict[str, Any]) -> Trip:
+        trip = found[name, repr(habits)]
+        if isinstance(trip, BaseException):
+            raise trip
+        return trip
+
+    return told
+
+
 @pytest.mark.parametrize("name", shipped())
-async def test_a_session_with_the_simulator_is_ok_and_hears_every_text_at_its_time(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_with_the_simulator_is_ok_and_hears_every_text_at_its_time(name: str, travelled: Travel) -> None:
     profile = load_profile(name)
-    trip = await travel(tmp_path, name, monkeypatch)
+    trip = travelled(name, FINE)
     (record,), (entry,) = trip.records, trip.entries
     assert (record.outcome, record.cause, record.warnings) == ("ok", "", [])
     assert (entry.outcome, entry.violations) == ("ok", [])
@@ -175,50 +221,40 @@ def carriers(*wanted: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", [name for name in shipped() if name not in carriers("process")])
-async def test_a_service_that_refuses_in_the_profile_s_own_words_is_heard_to_refuse(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trip = await travel(tmp_path, name, monkeypatch, reject_rate=1.0)
+def test_a_service_that_refuses_in_the_profile_s_own_words_is_heard_to_refuse(name: str, travelled: Travel) -> None:
+    trip = travelled(name, REFUSES)
     (record,), (entry,) = trip.records, trip.entries
     assert (record.outcome, record.side, entry.outcome) == ("rejected", "target", "rejected"), record.cause
 
 
 @pytest.mark.parametrize("name", carriers("process"))
-async def test_a_program_that_will_not_do_it_has_no_words_for_that_but_its_status(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trip = await travel(tmp_path, name, monkeypatch, reject_rate=1.0)
+def test_a_program_that_will_not_do_it_has_no_words_for_that_but_its_status(name: str, travelled: Travel) -> None:
+    trip = travelled(name, REFUSES)
     (record,), (entry,) = trip.records, trip.entries
     assert (record.outcome, record.side, entry.outcome) == ("target_error", "target", "rejected")
     assert "the program ended with status 1" in record.cause
 
 
 @pytest.mark.parametrize("name", carriers("upload"))
-async def test_a_connection_that_is_cut_before_the_answer_to_an_upload_is_lost(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trip = await travel(tmp_path, name, monkeypatch, drop_s=0.1, drop="fin")
+def test_a_connection_that_is_cut_before_the_answer_to_an_upload_is_lost(name: str, travelled: Travel) -> None:
+    trip = travelled(name, HANGS_UP_AT_ONCE)
     (record,), (entry,) = trip.records, trip.entries
     assert (record.outcome, record.side, entry.outcome) == ("lost", "target", "dropped"), record.cause
     assert "after the end of the media" in record.cause
 
 
 @pytest.mark.parametrize("name", carriers("requests"))
-async def test_a_connection_of_many_requests_that_is_reset_in_the_media_is_lost(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_connection_of_many_requests_that_is_reset_in_the_media_is_lost(name: str, travelled: Travel) -> None:
     """To hang up between two requests is no cut; a reset always is one."""
-    trip = await travel(tmp_path, name, monkeypatch, drop_s=0.5, drop="rst")
+    trip = travelled(name, RESETS)
     (record,), (entry,) = trip.records, trip.entries
     assert (record.outcome, record.side, entry.outcome) == ("lost", "target", "dropped"), record.cause
     assert re.match(r"lost without close: the connection was (cut|reset) [01]\.\d\d s into the media", record.cause)
 
 
 @pytest.mark.parametrize("name", carriers("process"))
-async def test_a_program_that_is_killed_in_the_media_is_lost(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trip = await travel(tmp_path, name, monkeypatch, drop_s=0.5, drop="rst")
+def test_a_program_that_is_killed_in_the_media_is_lost(name: str, travelled: Travel) -> None:
+    trip = travelled(name, DIES)
     (record,) = trip.records
     assert (record.outcome, record.side) == ("lost", "target")
     assert "ended by SIGKILL" in record.cause
@@ -226,10 +262,8 @@ async def test_a_program_that_is_killed_in_the_media_is_lost(
 
 
 @pytest.mark.parametrize("name", carriers("websocket", "http"))
-async def test_a_connection_that_is_cut_in_the_media_is_lost_and_keeps_what_was_heard(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trip = await travel(tmp_path, name, monkeypatch, drop_s=0.5, drop="fin")
+def test_a_connection_that_is_cut_in_the_media_is_lost_and_keeps_what_was_heard(name: str, travelled: Travel) -> None:
+    trip = travelled(name, HANGS_UP)
     (record,), (entry,) = trip.records, trip.entries
     assert (record.outcome, record.side, entry.outcome) == ("lost", "target", "dropped"), record.cause
     assert re.match(r"lost without close: the connection was (cut|reset) [01]\.\d\d s into the media", record.cause)

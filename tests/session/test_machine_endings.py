@@ -340,6 +340,15 @@ def test_one_bad_message_costs_its_own_session_and_no_other() -> None:
     assert all(play.text == "word 6" for play in plays[:8])
 
 
+def test_a_line_over_our_limit_right_behind_a_good_one_ends_the_session_at_once_and_is_counted_once() -> None:
+    """Both in one packet: nothing need come after them for the second to be noticed."""
+    both = b'{"final": "red"}\n{"final": "' + b"x" * 3000 + b'"}\n'
+    how = profile(**http("lines"))
+    play = Play(how, [(0.5, both), (0.6, closed(None))], limits=Limits(message_bytes=1000)).run()
+    assert (play.record.outcome, play.record.side, play.times(Shut)) == ("our_limit", "policy", [0.5])
+    assert (play.text, play.record.messages) == ("red", {"final": 1, "error": 1})
+
+
 def test_a_message_over_our_limit_is_our_limit() -> None:
     play = Play(profile(), [(0.5, {"partial": "x" * 2000})], limits=Limits(message_bytes=1000)).run()
     assert (play.record.outcome, play.record.side) == ("our_limit", "policy")
