@@ -135,7 +135,7 @@ async def test_a_plug_in_that_is_not_installed_is_asked_for_by_name(tmp_path: Pa
     tone(tmp_path, 0.2)
     code, out = await loadbench(*words, "--url", "tcp://127.0.0.1:1", cwd=tmp_path)
     assert code == 2
-    assert "transport.kind: no transport is called 'wyoming'; built in: websocket, http, process" in out
+    assert "transport.kind: no transport is called 'wyoming'; built in: websocket, http, requests, process" in out
     assert "plug-ins installed: none; to have another, install its package beside loadbench" in out
 
 

@@ -297,6 +297,10 @@ def _profile(at: _At) -> Iterator[Problem]:
 
 def _transport(at: _At) -> Iterator[Problem]:
     kind = at.part.get("kind")
+    if kind in _INSIDE:
+        yield Problem(
+            at("kind"), f"{kind} is loadbench's own; allowed here: {', '.join(OWN_KINDS)}, or a plug-in's name"
+        )
     for keys, whose, kinds in _WHOSE:
         for key in keys:
             if kind in OWN_KINDS and kind not in kinds and at.part.get(key):
@@ -720,6 +724,7 @@ _MEDIA_ONLY: Final = {
     "frames": ("codec", "quality", "width", "height", "fps", "late"),
 }
 OWN_KINDS: Final = ("websocket", "http", "requests", "process")  # what a plug-in takes is its own affair
+_INSIDE: Final = ("upload", "memory")  # an upload is kind http with a form; the other is for tests
 _WHOSE: Final = (
     (("ping", "subprotocols", "compression"), "WebSocket", ("websocket",)),
     (("method",), "HTTP", ("http", "requests")),

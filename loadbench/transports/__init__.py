@@ -7,7 +7,8 @@ from typing import Any, Final, cast
 
 from loadbench.transports.contract import Asker, Transport
 
-NAMES: Final = ("websocket", "http", "upload", "requests", "process", "memory")
+KINDS: Final = ("websocket", "http", "requests", "process")  # what a profile may say
+NAMES: Final = (*KINDS, "upload", "memory")
 GROUP: Final = "loadbench.transports"  # entry points: NAME = "module:transport", an object that keeps the contract
 _PROMISED: Final = ("name", "encoder", "check", "dial")
 
@@ -29,7 +30,7 @@ def load(name: str) -> Transport:
         near = get_close_matches(name, [*NAMES, *found], 1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise TransportError(
-            f"transport.kind: no transport is called {name!r}{hint}; built in: {', '.join(NAMES[:-1])}; plug-ins"
+            f"transport.kind: no transport is called {name!r}{hint}; built in: {', '.join(KINDS)}; plug-ins"
             f" installed: {', '.join(sorted(found)) or 'none'}; to have another, install its package beside loadbench,"
             f" in the same environment: it names {name!r} as an entry point in the group {GROUP}"
         )

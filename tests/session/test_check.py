@@ -187,6 +187,7 @@ def test_a_profile_that_makes_sense_is_taken(extra: str) -> None:
         ("transport: {kind: process, headers: {a: b}}\n" + LINES, "transport.headers: only WebSocket and HTTP has it"),
         ("transport: {kind: process, ping: {every_s: 3}}\n" + LINES, "transport.ping: only WebSocket has it"),
         ("transport: {kind: process, options: {a: b}}\n" + LINES, "transport.options: only a plug-in has it"),
+        ("transport: {kind: upload}", "transport.kind: upload is loadbench's own; allowed here: websocket, http"),
         ("transport: {kind: websocket, stdin: lines}", "transport.stdin: only a local program has it"),
         ("transport: {kind: process, stdin: lines}\n" + LINES, "media.frame: bytes are no lines"),
         ('transport: {kind: process, url: "exec:a {secret.b}"}\n' + LINES, "transport.url: a command line can be read"),

@@ -76,7 +76,7 @@ def test_problems_never_show_a_secret():
 
 def test_transports_go_by_their_names_and_one_that_is_not_there_is_told_with_those_that_are():
     assert {name: load(name).name for name in NAMES} == {name: name for name in NAMES}
-    with pytest.raises(TransportError, match="'os'; built in: websocket, http, upload, requests, process"):
+    with pytest.raises(TransportError, match="'os'; built in: websocket, http, requests, process"):
         load("os")
     with pytest.raises(TransportError, match=r"'websockets'; did you mean websocket\?; built in"):
         load("websockets")
