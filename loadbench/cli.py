@@ -22,6 +22,7 @@ import typer
 import loadbench
 from loadbench import conduct, prepared
 from loadbench import plan as plans
+from loadbench.report.visible import visible
 
 app = typer.Typer(
     add_completion=False,
@@ -35,6 +36,7 @@ profile_app = typer.Typer(no_args_is_help=True, help="The profiles: how services
 app.add_typer(corpus_app, name="corpus")
 app.add_typer(profile_app, name="profile")
 
+TEXTS = ("target.params.", "target.headers.", "target.env.", "target.secrets.")
 Text = str | None
 Out = Annotated[Path | None, typer.Option("--out", help="folder of the bundle; must not hold a run yet")]
 
@@ -70,7 +72,7 @@ def _complain(error: Exception) -> int:
     if usage is not None and usage.startswith("Usage:"):
         print(usage)
         return 2
-    lines = problems or [f"{usage} (loadbench COMMAND --help shows the flags)"]
+    lines = [visible(line) for line in problems or [f"{usage} (loadbench COMMAND --help shows the flags)"]]
     count = len(lines)
     head = "loadbench: " if count == 1 else f"loadbench: {count} problems:\n  "
     print(head + "\n  ".join(lines), file=sys.stderr)
@@ -575,7 +577,7 @@ def _pairs(flag: str, lines: list[str]) -> dict[str, str]:
 
 
 def _settings(lines: list[str]) -> dict[str, Any]:
-    """`--set a.b=VALUE`: the value is read as TOML, else taken as text."""
+    """`--set a.b=VALUE`: the value is read as TOML, else taken as text, as is a number where only a text can stand."""
     found, wrong = {}, []
     for line in lines:
         key, equals, text = line.partition("=")
@@ -583,7 +585,9 @@ def _settings(lines: list[str]) -> dict[str, Any]:
             wrong.append(f"--set must be key=value, for instance limits.final_s=10, not {line!r}")
             continue
         try:
-            found[key.strip()] = plans.from_toml(f"value = {text}")["value"]
+            value = plans.from_toml(f"value = {text}")["value"]
+            a_text = key.strip().startswith(TEXTS) and not isinstance(value, str)
+            found[key.strip()] = text.strip() if a_text else value
         except tomllib.TOMLDecodeError:
             found[key.strip()] = text
         except ValueError as error:

@@ -15,7 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from loadbench.results.slo import Slo, Thresholds
 
-SECRET_NAME = re.compile(r"auth|cookie|token|secret|passw|credential|signature|(^|[-_])(api)?key$", re.IGNORECASE)
+SECRET_NAME = re.compile(
+    r"auth|cookie|token|secret|passw|credential|signature|(^|[-_]|api|app|access|private)key$|(^|[-_])(sig|sign|signa|jwt|pwd)$",
+    re.IGNORECASE,
+)
 RESPONSE_METRICS = (
     "first_output_from_media",
     "first_output_from_onset",

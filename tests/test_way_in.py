@@ -148,3 +148,18 @@ def test_a_folder_that_is_gone_is_one_error(tmp_path: Path) -> None:
     (tmp_path / "gone").mkdir()
     told = shell([*ME, "corpus", "check", "x.jsonl"], 'cd gone && rmdir ../gone; "$@"', tmp_path)
     assert told.stderr == "loadbench: the folder in which this was started is gone; change to another one\nrc=2\n"
+
+
+async def test_a_number_that_is_set_where_only_a_text_can_stand_is_that_text(tmp_path: Path) -> None:
+    tone(tmp_path, 0.2)
+    words = ("--set", "target.params.rate=8000", "--set", "target.headers.X-Level=1e3", "--set", "limits.final_s=7")
+    code, out, err = await loadbench(
+        *("run", "--url", "ws://127.0.0.1:9", "--profile", "vosk", "--corpus", ".", "--out", "bundle", "-q"),
+        *("--set", "metrics.enabled=false", "--set", "canary.users=0", *words),
+        cwd=tmp_path,
+    )
+    assert code == 4, out + err
+    plan = json.loads((tmp_path / "bundle/run.json").read_text())["plan"]
+    assert plan["target"]["params"] == {"rate": "8000"}
+    assert plan["target"]["headers"] == {"X-Level": "1e3"}
+    assert plan["limits"]["final_s"] == 7

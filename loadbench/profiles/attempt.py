@@ -25,6 +25,7 @@ from loadbench.profiles import sample
 from loadbench.profiles.recorded import Conversation, Recording
 from loadbench.profiles.replay import replay
 from loadbench.profiles.verdict import BUSY, RANK, UNREACHED, Verdict, judge, plain, reading
+from loadbench.report.visible import visible
 from loadbench.results.masks import Masks
 from loadbench.results.record import Message, SessionRecord
 from loadbench.session import load
@@ -93,7 +94,7 @@ def door(asked: Asked, *, as_json: bool, say: Callable[[str], None]) -> int:
     with tempfile.TemporaryDirectory(prefix="loadbench-try-") as folder:
         candidates, passed_over = chosen(asked, Path(folder))
         for line in outline(asked, candidates):
-            say(line)
+            say(visible(line))
         if not asked.confirmed and not is_near(asked.url):
             raise plans.PlanError(["the address is neither of this machine nor private: add --yes to contact it so"])
         found = asyncio.run(_tried(asked, candidates, say))
@@ -111,16 +112,12 @@ def door(asked: Asked, *, as_json: bool, say: Callable[[str], None]) -> int:
 
 def chosen(asked: Asked, folder: Path) -> tuple[list[Candidate], list[Verdict]]:
     """The profiles to try, in their order, and those that cannot be, with the reason. Raises PlanError."""
-    names = asked.profiles or tuple(sorted(load.shipped(), key=_modesty))
+    profiles = _named(asked)
     clips = sample.clips(asked.corpus)
     candidates, passed_over = [], []
-    for name in names:
-        profile = load.load_profile(name)
-        why = _unfit(asked, profile)
-        if why and not asked.profiles:
+    for name, profile in profiles.items():
+        if not asked.profiles and _unfit(asked, profile):
             continue
-        if why:
-            raise plans.PlanError([f"profile {profile.name} {why}"])
         try:
             path = sample.write(clips, profile.media.kind, folder)
         except sample.SampleError as error:
@@ -135,6 +132,34 @@ def chosen(asked: Asked, folder: Path) -> tuple[list[Candidate], list[Verdict]]:
         clear = Masks(plans.hidden(plan)).mask(plan.target.url, cut=False)
         candidates.append(Candidate(profile, name, plan, clear))
     return candidates, passed_over
+
+
+def _named(asked: Asked) -> dict[str, Profile]:
+    """The profiles in their order; those that were asked for are good and fit the address. Raises PlanError."""
+    problems, found = [], {}
+    schemes = sorted({each for known in SCHEMES.values() for each in known})
+    try:
+        parts = urlsplit(asked.url)
+        good = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good:
+        problems.append(
+            f"the address must be {', '.join(f'{each}://' for each in schemes)} and a host: only these are tried"
+        )
+    if not 0 < asked.overall_s <= plans.LONGEST_S:
+        problems.append(f"--seconds must be above 0 and at most {plans.LONGEST_S:g}")
+    for name in asked.profiles or tuple(sorted(load.shipped(), key=_modesty)):
+        try:
+            profile = found[name] = load.load_profile(name)
+        except load.ProfileError as error:
+            problems += error.problems
+            continue
+        if good and asked.profiles and (why := _unfit(asked, profile)):
+            problems.append(f"profile {profile.name} {why}")
+    if problems:
+        raise plans.PlanError(problems)
+    return found
 
 
 def _modesty(name: str) -> tuple[int, int]:
@@ -281,7 +306,7 @@ async def _tried(asked: Asked, candidates: list[Candidate], say: Callable[[str],
             continue
         say(f"{number}/{len(candidates)} {name}: connecting")
         verdict, messages, status = await _one(candidate, min(_longest_s(candidate.profile), left_s))
-        say(f"{number}/{len(candidates)} {name}: {verdict.fit}: {verdict.why}")
+        say(visible(f"{number}/{len(candidates)} {name}: {verdict.fit}: {verdict.why}"))
         verdicts.append(verdict)
         if verdict.handshake:
             heard.append((candidate, messages))
@@ -376,7 +401,7 @@ def _lines(verdicts: list[Verdict], named: str | None) -> Iterator[str]:
             reasons.setdefault(verdict.why, []).append(verdict.profile)
         else:
             yield verdict.text(width)
-    yield from (f"not tried: {', '.join(names)}: {why}" for why, names in reasons.items())
+    yield from (visible(f"not tried: {', '.join(names)}: {why}") for why, names in reasons.items())
     if named is not None:
         yield f"fits: {named}"
         return

@@ -96,11 +96,12 @@ def draft(found: Scene, name: str, url: str, secrets: Mapping[str, str]) -> str:
 
     Raises DraftError where there was too little to go by.
     """
-    sections = list(_sections(found, name, url))
-    text = "".join(_written(section) for section in sections)
-    for secret, called in sorted(secrets.items(), key=lambda pair: -len(pair[0])):
-        text = text.replace(secret, f"{{secret.{called}}}")
-    return f"{HEAD}{text}"
+    fields = {secret: f"{{secret.{secrets[secret]}}}" for secret in sorted(secrets, key=len, reverse=True)}
+    sections = [
+        Section(each.key, _with_fields(each.value, fields), _with_fields(each.notes, fields))
+        for each in _sections(found, name, url)
+    ]
+    return HEAD + "".join(map(_written, sections))
 
 
 def _sections(found: Scene, name: str, url: str) -> Iterator[Section]:
@@ -276,6 +277,18 @@ def _receive(
 
 
 # ---- writing
+
+
+def _with_fields(value: Any, fields: Mapping[str, str]) -> Any:
+    """`value` with a field in place of each secret: before it is written, since YAML has a braced text in quotes."""
+    if isinstance(value, str):
+        for secret, name in fields.items():
+            value = value.replace(secret, name)
+    elif isinstance(value, dict):
+        return {key: _with_fields(inner, fields) for key, inner in value.items()}
+    elif isinstance(value, list | tuple):
+        return [_with_fields(inner, fields) for inner in value]
+    return value
 
 
 def _written(section: Section) -> str:

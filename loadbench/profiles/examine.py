@@ -7,6 +7,7 @@ import msgspec
 
 from loadbench.profiles import lint, recorded, replay
 from loadbench.profiles.finding import Finding
+from loadbench.report.visible import visible
 from loadbench.session import load
 from loadbench.session.profile import Profile
 
@@ -38,7 +39,7 @@ class Examined(msgspec.Struct, kw_only=True):
         verdict = "good" if not self.errors + self.warnings else f"{self.errors} errors, {self.warnings} warnings"
         held = f"; held against {self.messages} recorded messages" if self.messages else ""
         last = f"{self.name}: {verdict}; speaks {self.speaks}, headline channel {self.headline}{held}"
-        return "\n".join([*(finding.text(self.file) for finding in self.findings), last])
+        return "\n".join([*(visible(finding.text(self.file)) for finding in self.findings), last])
 
     def plain(self) -> dict[str, Any]:
         """For programs."""

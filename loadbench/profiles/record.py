@@ -27,6 +27,7 @@ from loadbench.profiles.overhear import Said
 from loadbench.profiles.proxy import USUAL, Proxy
 from loadbench.profiles.recorded import Recording
 from loadbench.profiles.veil import Veil
+from loadbench.report.visible import visible
 from loadbench.session.load import ProfileError
 
 HEAD_BYTES: Final = 32
@@ -204,7 +205,7 @@ async def _record(asked: Asked, host: str, port: int, book: Book, shown: str, sa
         nonlocal count
         count += 1
         parts = len(book.said.get(connection, []))
-        say(f"connection {connection}: {trouble or f'over, {parts} things said'}")
+        say(visible(f"connection {connection}: {trouble or f'over, {parts} things said'}"))
         if asked.connections is not None and count >= asked.connections:
             over.set()
 
@@ -224,13 +225,13 @@ def _drafted(asked: Asked, book: Book, say: Callable[[str], None]) -> None:
         scene = draft.scene(said)
         text = book.veil.exact(draft.draft(scene, asked.draft.stem, asked.to, book.veil.known))
     except draft.DraftError as error:
-        say(f"no profile could be drafted: {error}")
+        say(visible(f"no profile could be drafted: {error}"))
         return
     asked.draft.write_text(text, "utf-8")
     print(f"draft      {asked.draft}")
     try:
         found = examine.examine_text(text, asked.draft.name, Recording([draft.conversation(scene)]))
     except ProfileError as error:
-        print("\n".join(error.problems))
+        print("\n".join(map(visible, error.problems)))
         return
     print(found.text())

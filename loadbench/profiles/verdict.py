@@ -5,6 +5,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from loadbench.profiles.replay import Replay
+from loadbench.report.visible import visible
 from loadbench.results.record import SessionRecord
 
 Fit = Literal["fits", "may fit", "no", "not tried"]
@@ -34,10 +35,10 @@ class Verdict(msgspec.Struct, kw_only=True):
 
     def text(self, width: int) -> str:
         """For people."""
-        head = f"{self.profile:{width}}  {self.fit:7}  {self.why}"
+        head = visible(f"{self.profile:{width}}  {self.fit:7}  {self.why}")
         counts = f"{self.texts} texts; {self.read} messages read, {self.unread} not" if self.opening else ""
         facts = [self.handshake, self.opening, counts, self.error]
-        return f"{head}\n{'':{width}}           {'; '.join(filter(None, facts))}"
+        return f"{head}\n{'':{width}}           {visible('; '.join(filter(None, facts)))}"
 
 
 def judge(name: str, url: str, record: SessionRecord, heard: Replay, *, waits: bool) -> Verdict:

@@ -7,6 +7,7 @@ the schema complains about it; so all problems of a profile come out at once.
 
 import base64
 import binascii
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias, get_args, get_origin
@@ -53,6 +54,8 @@ _DESCRIBED: Final = {
     get_args(schema.Selector)[1].description: "selector",
     get_args(schema.Template)[1].description: "template",
 }
+LONGEST_S: Final = 1e7  # as in a plan
+_SPANS: Final = {"_s": 1.0, "_ms": 1e-3}  # the end of a key, and its unit in seconds
 _JSON_TEMPLATES: Final = frozenset({"send_json", "message", "first", "last", "json"})
 
 
@@ -68,6 +71,7 @@ def problems(tree: Any) -> Iterator[Problem]:
                 yield from _template(kind, value, place, tree)
         else:
             at = _At(value, place, tree)
+            yield from _spans(at)
             if issubclass(kind, schema.Condition):
                 yield from _like(at)
             if check := _CHECKS.get(kind):
@@ -97,6 +101,14 @@ def number_names(tree: Any) -> set[str]:
                 continue  # `problems` tells
             names |= {part.name for part in parts if isinstance(part, Hole) and part.number}
     return names
+
+
+def _spans(at: _At) -> Iterator[Problem]:
+    """No span of time is longer than the longest that a plan may have."""
+    for key, value in at.part.items():
+        unit_s = next((unit_s for end, unit_s in _SPANS.items() if str(key).endswith(end)), None)
+        if unit_s and isinstance(value, int | float) and LONGEST_S < value * unit_s < math.inf:
+            yield Problem(at(key), f"must be at most {LONGEST_S / unit_s:g}, not {value!r}")
 
 
 def part_at(place: Place) -> type[BaseModel] | None:
@@ -267,6 +279,9 @@ def _dialled_later(tree: Raw) -> bool:
 
 
 def _profile(at: _At) -> Iterator[Problem]:
+    name = at.part.get("name")
+    if isinstance(name, str) and not (name.strip() and name.isprintable()):
+        yield Problem(("name",), f"must be a word or some on one line, not {name!r}")
     channels = _channels(at.tree)
     if not channels:
         yield Problem(("channels",), "a profile needs at least one channel")

@@ -22,6 +22,8 @@ from loadbench.session.check import Place, Problem
 from loadbench.session.profile import EndStep, Medium, Profile, keys
 
 MOST_BYTES: Final = 4 * 1024 * 1024
+MOST_NODES: Final = 100_000  # with every alias written out: some lines of aliases of aliases can mean billions
+MOST_LEVELS: Final = 64
 PROFILES: Final = Path(__file__).parent.parent / "data" / "profiles"
 
 
@@ -175,6 +177,8 @@ def _parse(text: str, source: str) -> tuple[_Marks, Any]:
         node = composer.compose(text)
         if node is None:
             raise ProfileError([f"{source}:1: the profile is empty"])
+        if wild := _wild(node):
+            raise ProfileError([f"{source}:{wild[0].start_mark.line + 1}: {wild[1]}"])
         return _Marks(node), loader.load(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -184,6 +188,41 @@ def _parse(text: str, source: str) -> tuple[_Marks, Any]:
         if isinstance(error, ProfileError):
             raise
         raise ProfileError([f"{source}:1: is no YAML: {' '.join(str(error).split())}"]) from error
+
+
+def _wild(root: Node) -> tuple[Node, str] | None:
+    """The first node that nothing after this could bear, and what is the matter with it; None where all are tame.
+
+    An alias refers to what stands before it, or around it. So each node is measured once, and the recursion goes no
+    deeper than the text itself.
+    """
+    measured: dict[int, tuple[int, int]] = {}  # the nodes and the levels of each, with every alias written out
+    around: set[int] = set()
+
+    def measure(node: Node) -> tuple[Node, str] | None:
+        if id(node) in around:
+            return node, "an alias stands within its own anchor, so that this would never end"
+        if id(node) in measured:
+            return None
+        if isinstance(node, ScalarNode):
+            measured[id(node)] = (1, 1)
+            whole = not any("\ud800" <= letter <= "\udfff" for letter in node.value)
+            return None if whole else (node, "half of a surrogate pair is no letter: write \\U and eight digits")
+        pairs = isinstance(node, MappingNode)
+        inner: list[Node] = [each for pair in node.value for each in pair] if pairs else node.value
+        around.add(id(node))
+        for each in inner:
+            if wild := measure(each):
+                return wild
+        around.discard(id(node))
+        sizes = [measured[id(each)] for each in inner]
+        nodes, levels = 1 + sum(size[0] for size in sizes), 1 + max((size[1] for size in sizes), default=0)
+        measured[id(node)] = nodes, levels
+        if nodes > MOST_NODES:
+            return node, f"with all aliases written out there are more than {MOST_NODES} values"
+        return (node, f"nested more than {MOST_LEVELS} levels deep") if levels > MOST_LEVELS else None
+
+    return measure(root)
 
 
 # ---- the schema's complaints in plain words
@@ -218,7 +257,7 @@ def _place(error: ErrorDetails, tree: Any) -> Place:
         if not in_list and not (isinstance(tree, dict) and step in tree):
             break
         tree = tree[step]
-        place = (*place, step)
+        place = (*place, step if in_list else str(step))
     return (*place, error["loc"][-1]) if error["type"] == "missing" and error["loc"] else place
 
 
@@ -248,12 +287,18 @@ def _as_it_is(error: ErrorDetails, _: Place) -> str:
     return error["msg"].removeprefix("Value error, ")
 
 
+def _key(error: ErrorDetails, _: Place) -> str:
+    return f"the key {error['input']!r} is no text: put it in quotes"
+
+
 _NUMBER: Final = _wanted("a number")
 _WHOLE: Final = _wanted("a whole number")
 _SWITCH: Final = _wanted("true or false")
 _MAPPING: Final = _wanted("a mapping of keys to values")
 _WORDS: Final[dict[str, Callable[[ErrorDetails, Place], str]]] = {
     "extra_forbidden": _extra,
+    "invalid_key": _key,
+    "finite_number": _NUMBER,
     "missing": lambda _error, _place: "is missing",
     "literal_error": _literal,
     "string_type": _wanted("a text"),

@@ -23,7 +23,7 @@ Template = Annotated[
 class Part(BaseModel):
     """Unknown keys are errors everywhere. A key that Python will not have as a name is an alias, also when written."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, serialize_by_alias=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, serialize_by_alias=True, allow_inf_nan=False)
 
 
 def keys(part: type[BaseModel]) -> dict[str, FieldInfo]:
@@ -66,7 +66,7 @@ class Ping(Part):
     `close`: a ping without a pong within `timeout_s` ends the session as lost.
     """
 
-    every_s: float | None = Field(None, gt=0)
+    every_s: float | None = Field(None, ge=0.01)
     timeout_s: float | None = Field(None, gt=0)
     close: bool = False
 
@@ -75,7 +75,7 @@ class Poll(Part):
     """A request that asks for output, `every_ms` from the first media on; only one is under way at a time."""
 
     request: str
-    every_ms: float = Field(gt=0)
+    every_ms: float = Field(ge=1)
 
 
 class RequestsPart(Part):
@@ -193,7 +193,7 @@ class EndStep(SendPart):
     `when`: the step is taken only then; it is decided as the end script begins.
     """
 
-    silence_s: float | None = Field(None, gt=0)
+    silence_s: float | None = Field(None, gt=0, le=3600, description="silence is sent as media, in real time")
     quiet: Quiet | None = None
     end_body: Literal[True] | None = None
     done: DoneRule | None = None
@@ -416,7 +416,7 @@ class ClosePart(Part):
 class KeepAlive(SendPart):
     """An application message that keeps the service from hanging up."""
 
-    every_s: float = Field(gt=0)
+    every_s: float = Field(ge=0.01)
     when: Literal["idle", "always"] = "idle"
 
 

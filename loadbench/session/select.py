@@ -20,7 +20,10 @@ Select = Callable[[Any], Any]
 Test = Callable[[Any], bool]
 
 # What evaluating an expression on a foreign message may raise: a wrong type for a function, `1 < 'a'`, and the like.
+# `RecursionError` is not among them: what is nested too deeply is refused before the run.
 SELECT_ERRORS: Final = (JMESPathError, TypeError, ValueError, AttributeError, OverflowError)
+
+MOST_LEVELS: Final = 100  # of a parsed expression: the closures call each other as deeply
 
 _functions = Functions()
 _interpreter = TreeInterpreter()
@@ -39,6 +42,10 @@ def compile_selector(expression: str) -> Select:
         tree = jmespath.compile(expression).parsed
     except JMESPathError as error:
         raise SelectorError(f"{expression!r} is no JMESPath expression: {_reason(error)}") from error
+    except RecursionError:
+        tree = None
+    if tree is None or _levels(tree) > MOST_LEVELS:
+        raise SelectorError(f"'{expression[:60]}…' is nested more than {MOST_LEVELS} levels deep")
     return _compile(tree)
 
 
@@ -100,6 +107,15 @@ def _present(message: Any, path: tuple[str, ...]) -> bool:
 
 def _reason(error: JMESPathError) -> str:
     return " ".join(str(error).split()).removeprefix("Invalid jmespath expression: ").removesuffix("^").strip()
+
+
+def _levels(tree: Node) -> int:
+    """How deep the nodes of an expression stand in each other, at most; of a tree of any depth."""
+    levels, row = 0, [tree]
+    while row:
+        levels += 1
+        row = [child for node in row for child in node["children"] if isinstance(child, dict)]
+    return levels
 
 
 def _compile(node: Node) -> Select:

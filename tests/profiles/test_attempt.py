@@ -12,6 +12,7 @@ from websockets.asyncio.server import ServerConnection, serve
 
 from loadbench.plan import PlanError
 from loadbench.profiles import attempt
+from loadbench.profiles.verdict import Verdict
 from loadbench.session import load
 from loadbench.simulator.options import Options
 from loadbench.simulator.serve import running
@@ -201,6 +202,31 @@ def test_a_profile_of_another_scheme_is_not_tried_and_refused_where_asked_for(tm
     assert "http-stream" not in {candidate.profile.name for candidate in candidates}
     with pytest.raises(PlanError, match="speaks http:// or https://, not ws://"):
         attempt.chosen(attempt.Asked(url="ws://127.0.0.1:1", profiles=("http-stream",)), tmp_path)
+
+
+@pytest.mark.parametrize("url", ["exec:./program", "ftp://127.0.0.1", "127.0.0.1:2700", "ws://", "ws://127.0.0.1:x"])
+def test_an_address_that_no_profile_could_be_tried_at_is_the_user_s_trouble(tmp_path: Path, url: str) -> None:
+    with pytest.raises(PlanError, match="the address must be http://, https://, ws://, wss:// and a host"):
+        attempt.chosen(attempt.Asked(url=url), tmp_path)
+
+
+@pytest.mark.parametrize("seconds", [-1.0, 0.0, float("nan"), float("inf")])
+def test_all_that_is_wrong_in_a_question_is_told_at_once(tmp_path: Path, seconds: float) -> None:
+    asked = attempt.Asked(url="ws://127.0.0.1:1", profiles=("vosk", "none", "http-stream"), overall_s=seconds)
+    with pytest.raises(PlanError) as error:
+        attempt.chosen(asked, tmp_path)
+    bound, unknown, unfit = error.value.problems
+    assert bound == "--seconds must be above 0 and at most 1e+07"
+    assert unknown.startswith("no profile is called none")
+    assert unfit == "profile http-stream speaks http:// or https://, not ws://"
+
+
+def test_what_a_service_says_steers_no_terminal() -> None:
+    found = Verdict(profile="vosk", fit="no", why="refused: \x1b[31mred\nfits: vosk", handshake="\x07")
+    assert found.text(4).splitlines() == [
+        "vosk  no       refused: ‹U+001B›[31mred‹U+000A›fits: vosk",
+        "               ‹U+0007›",
+    ]
 
 
 @pytest.mark.parametrize(

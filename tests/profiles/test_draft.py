@@ -89,6 +89,10 @@ def test_secrets_become_fields_and_path_query_headers_and_subprotocols_are_kept(
         "headers": {"Authorization": "Token {secret.key}", "X-Own": "1"},
         "subprotocols": ["a", "b"],
     }
+    headers = [("X-Api-Key", KEY)]  # the whole value: without quotes YAML would read a mapping
+    _, found = drafted(conversation(*media(), target=f"/?sig={KEY}", headers=headers), URL, {KEY: "key"})
+    assert found["transport"]["headers"] == {"X-Api-Key": "{secret.key}"}
+    assert found["transport"]["query"] == [["sig", "{secret.key}"]]
     _, found = drafted(conversation(*media(), ("service", "close", 1000)), f"{URL}/?key={KEY}", {KEY: "key"})
     assert found["transport"]["url"] == f"{URL}/?key={{secret.key}}"
 

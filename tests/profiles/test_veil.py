@@ -27,6 +27,13 @@ def test_query_and_user_information_are_hidden_by_their_names() -> None:
     assert Veil().address(f"ws://me:{KEY}@h/p?token={KEY}&lang=en") == "ws://me:***@h/p?token=***&lang=en"
 
 
+@pytest.mark.parametrize(
+    "name", ["key", "accessKey", "app_key", "sig", "sign", "signa", "X-Amz-Signature", "jwt", "pwd"]
+)
+def test_what_opens_a_door_is_known_by_many_names(name: str) -> None:
+    assert Veil().address(f"/p?{name}={KEY}&monkey=design") == f"/p?{name}=***&monkey=design"
+
+
 def test_a_name_of_one_s_own_is_secret_in_header_query_and_message() -> None:
     veil = Veil(["Ticket"])
     assert veil.address("/p?ticket=open-sesame-1&a=b") == "/p?ticket=***&a=b"

@@ -80,6 +80,9 @@ def test_an_end_script_without_a_done_step_gets_the_usual_one_before_its_grace()
     assert done.on == ["end_of_response", "message"]
 
 
+BOMB = "a0: &a0 [1, 1], " + ", ".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 40))
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -111,6 +114,21 @@ def test_an_end_script_without_a_done_step_gets_the_usual_one_before_its_grace()
         (("name: mine", "name: mine\nopen:\n  - send_json: {day: 2024-01-01}"),
          "mine.yaml:4: open[0].send_json: JSON has no "
          "way to write datetime.date(2024, 1, 1): put it in quotes"),
+        (("name: mine", "name: ''"), "mine.yaml:2: name: must be a word or some on one line"),
+        (("name: mine", 'name: "\\e[31mmine"'), "mine.yaml:2: name: must be a word or some on one line"),
+        (("name: mine", "name: mine\n7: seven"), "mine.yaml:3: 7: the key 7 is no text: put it in quotes"),
+        (("chunk_ms: 100", "chunk_ms: .inf"), "mine.yaml:4: media.chunk_ms: must be a number, not inf"),
+        (("chunk_ms: 100", "chunk_ms: 1e300"), "mine.yaml:4: media.chunk_ms: must be at most 1e+10, not 1e+300"),
+        (("name: mine", "name: mine\nend: [{silence_s: 3601}]"), "mine.yaml:3: end[0].silence_s: must be at most 3600"),
+        (("name: mine", "name: mine\nkeepalive: {every_s: 1e-300, send_text: x}"),
+         "mine.yaml:3: keepalive.every_s: must be at least 0.01"),
+        (("name: mine", "name: mine\nopen: [{send_json: &me {me: *me}}]"),
+         "mine.yaml:3: an alias stands within its own anchor"),
+        (("name: mine", f"name: mine\nopen: [{{send_json: {{{BOMB}}}}}]"),
+         "mine.yaml:3: with all aliases written out there are more than 100000 values"),
+        (("name: mine", "name: " + "[" * 70 + "]" * 70), "mine.yaml:2: nested more than 64 levels deep"),
+        (("name: mine", 'name: mine\nopen: [{send_json: {a: "\\ud800"}}]'),
+         "mine.yaml:3: half of a surrogate pair is no letter"),
     ],
 )  # fmt: skip
 def test_a_slip_is_told_with_its_line_and_what_is_allowed(change: tuple[str, str], says: str) -> None:

@@ -84,6 +84,8 @@ def test_they_agree_where_the_message_has_what_the_expression_looks_for(expressi
         ("frobnicate(a)", "no function frobnicate()"),
         ("length(a, b)", "takes 1 arguments, not 2"),
         ("a[?frobnicate(b)]", "no function"),
+        ("(" * 3000 + "a" + ")" * 3000, "nested more than 100 levels deep"),
+        ("||".join(["a"] * 102), "nested more than 100 levels deep"),
     ],
 )
 def test_an_expression_that_cannot_work_is_refused_before_the_run(expression: str, says: str) -> None:
