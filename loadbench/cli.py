@@ -49,6 +49,7 @@ def main() -> int:
     except SystemExit as stop:
         code = stop.code
     except (typer.Abort, KeyboardInterrupt):
+        print("\nloadbench: interrupted", file=sys.stderr)
         code = 130
     except Exception as error:
         code = _complain(error)
@@ -312,8 +313,10 @@ def profile_list() -> None:
     """The profiles that are shipped."""
     from loadbench.session import load
 
-    for name in sorted(load.shipped()):
-        print(f"{name:22}{load.load_profile(name).about}")
+    names = sorted(load.shipped())
+    width = max(map(len, names)) + 2
+    for name in names:
+        print(f"{name:{width}}{load.load_profile(name).about}")
 
 
 @profile_app.command("show")

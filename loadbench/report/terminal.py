@@ -68,6 +68,11 @@ def _sessions(summary: dict[str, Any]) -> list[str]:
         parts.append(f"in flight {counts['in_flight']}")
     share = counts["completed_share"]
     lines = [f"started {counts['started']} = {' + '.join(parts)}   completed {_percent(share)}"]
+    others = {name: part["started"] for name, part in summary["windows"].items() if name != "measure"}
+    if any(others.values()):
+        measured = counts["started"] - sum(others.values())
+        rest = ", ".join(f"{count} in {name}" for name, count in others.items())
+        lines.append(f"  measured {measured}: causes, times and SLO are of these; not measured {rest}")
     for outcome, cause in sorted(summary["causes"].items(), key=lambda item: -item[1]["n"])[:MOST_CAUSES]:
         example = f"   {visible(cause['examples'][0])}" if cause["examples"] else ""
         lines.append(f"  {cause['n']:>5} {outcome} ({cause['side']}){example}")
