@@ -92,7 +92,7 @@ def _response(summary: dict[str, Any]) -> list[str]:
         return ["response times: no data"]
     headline = summary["headline"]
     head = f"response times, seconds   headline {headline['metric']}: {headline['from']} to {headline['to']}"
-    lines = [head] if usable else [head, "in brackets: NOT USABLE, the tester itself was late"]
+    lines = [head] if usable else [head, "in brackets: NOT USABLE, the tester itself was late or failed"]
     lines += _table(rows)
     return (
         [*lines, "~ too few samples for a sure value"]
@@ -132,7 +132,7 @@ def _objectives(summary: dict[str, Any]) -> list[str]:
     for result in summary["slo"]:
         judged = usable or result["name"].split(".")[0] not in METRICS
         mark = ("met    " if result["met"] else "NOT MET") if judged else "unknown"
-        why = (result["why"] if judged else "the tester itself was late").removeprefix("not met: ")
+        why = (result["why"] if judged else "the tester itself was late or failed").removeprefix("not met: ")
         value = _asked(result) if judged else "n/a"
         lines.append(
             f"SLO      {mark}  {result['name']}  {value}  (limit {result['limit']:g})" + (f"  {why}" if why else "")
