@@ -39,7 +39,7 @@ class ChunkEncoder:
 class HttpLink(SocketLink):
     """One request and its response."""
 
-    __slots__ = ("_answered", "_core", "_method", "_rejection", "_shut", "_where")
+    __slots__ = ("_answered", "_core", "_head_ns", "_method", "_rejection", "_shut", "_where")
 
     def __init__(self, where: Place, address: Address, listener: Listener, clock: Clock) -> None:
         super().__init__(listener, clock)
@@ -49,6 +49,7 @@ class HttpLink(SocketLink):
         self._rejection: Rejection | None = None
         self._shut = False
         self._answered = False
+        self._head_ns: int | None = None  # while the head is out, and nobody has been told of it
 
     # What the engine calls.
 
@@ -73,17 +74,20 @@ class HttpLink(SocketLink):
         head = self._core.send(h11.Request(method=self._method, target=self._where.target, headers=encoded))
         if self._transport is not None and head is not None:
             self._transport.write(head)
-        self._loop.call_soon(self._head_sent, self.clock())
+        self._head_ns = self.clock()
+        self._loop.call_soon(self._head_sent)
 
     def data_received(self, data: bytes) -> None:
         """Stamp, then parse."""
         arrival_ns = self.clock()
+        self._head_sent()
         if self.cause is None:
             self._parse(data, arrival_ns)
 
     def eof_received(self) -> None:
         """The regular end of a response without a length; else the service was cut off, or cut us off."""
         now_ns = self.clock()
+        self._head_sent()
         if self.cause is None:
             self._parse(b"", now_ns)
         self.end(Cause("eof", now_ns))
@@ -96,8 +100,10 @@ class HttpLink(SocketLink):
 
     # The response.
 
-    def _head_sent(self, at_ns: int) -> None:
-        if self.cause is None:
+    def _head_sent(self) -> None:
+        """Once; the answer may be there before the loop comes to it, and must not be the first that is heard of."""
+        at_ns, self._head_ns = self._head_ns, None
+        if self.cause is None and at_ns is not None:
             self.opened(at_ns)
 
     def _parse(self, data: bytes, arrival_ns: int) -> None:
