@@ -9,6 +9,7 @@ what is measured before all other processes, `--patience S` waits up to S second
 """
 
 import argparse
+import math
 import os
 import platform
 import sys
@@ -16,12 +17,45 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks import beside, capacity, floor, growth, selectors, senders, stamps
+from benchmarks.workloads import WORKLOADS
 
 HOW = """A third party, a sink written in C, says when each message arrived. Figures are medians of alternated repeats,
 in brackets the range. Figures of one table compare; figures of two tables do not. Errors of arrival (p50, p99) are
 against an even schedule through the earliest message of a session. "own" is lateness by loadbench's own stamps.
 "waited" is time in which the kernel had the engine ready and ran something else: above 2 % its core was shared."""
 RESULTS = Path(__file__).parent / "results.md"
+
+
+def whole(text: str) -> int:
+    """At least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1, not {text!r}")
+    return int(text)
+
+
+def span(text: str) -> float:
+    """Seconds, more than none of them."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0 < found < math.inf:
+        raise argparse.ArgumentTypeError(f"must be seconds above 0, not {text!r}")
+    return found
+
+
+def names(text: str) -> list[str]:
+    """Workloads with commas; none at all where there is no text."""
+    found = text.split(",") if text else []
+    if unknown := [name for name in found if name not in WORKLOADS]:
+        raise argparse.ArgumentTypeError(f"no workload is called {unknown[0]!r}; there are {', '.join(WORKLOADS)}")
+    return found
+
+
+def case(text: str) -> tuple[str, int]:
+    """A workload, and how many sessions of it."""
+    name, _, sessions = text.partition(":")
+    return names(name or "?")[0], whole(sessions)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -43,23 +77,25 @@ def parser() -> argparse.ArgumentParser:
         ("capacity", 5, 3),
     ]:
         one = commands.add_parser(name)
-        one.add_argument("--seconds", type=float, default=seconds, help=f"that all sessions stream ({seconds})")
-        one.add_argument("--repeats", type=int, default=repeats, help=f"({repeats})")
+        one.add_argument("--seconds", type=span, default=seconds, help=f"that all sessions stream ({seconds})")
+        one.add_argument("--repeats", type=whole, default=repeats, help=f"({repeats})")
         if name == "floor":
-            cases = [f"{workload}:{sessions}" for workload, sessions in floor.CASES]
-            one.add_argument("cases", nargs="*", default=cases, help=f"WORKLOAD:SESSIONS ({' '.join(cases)})")
+            usual = " ".join(f"{workload}:{sessions}" for workload, sessions in floor.CASES)
+            one.add_argument("cases", nargs="*", type=case, default=floor.CASES, help=f"WORKLOAD:SESSIONS ({usual})")
         if name in ("stamps", "growth", "capacity"):
             levels = {"stamps": [10, 100, 1000], "growth": [10, 100, 500, 1000, 2000, 4000], "capacity": [500, 800]}[
                 name
             ]
-            one.add_argument("levels", nargs="*", type=int, default=levels, help=f"sessions ({levels})")
+            one.add_argument("levels", nargs="*", type=whole, default=levels, help=f"sessions ({levels})")
         if name == "peers":
-            one.add_argument("--sessions", type=int, default=100)
-            one.add_argument("--workloads", default="W1,W2")
-            one.add_argument("--search", default="W1,W2", help="workloads of which the most sessions are looked for")
+            one.add_argument("--sessions", type=whole, default=100)
+            one.add_argument("--workloads", type=names, default="W1,W2")
+            one.add_argument(
+                "--search", type=names, default="W1,W2", help="workloads of which the most sessions are looked for"
+            )
         if name in ("peers", "capacity"):
             one.add_argument("--no-search", action="store_true") if name == "capacity" else None
-            one.add_argument("--window", type=float, default=5, help="seconds of a trial of the search (5)")
+            one.add_argument("--window", type=span, default=5, help="seconds of a trial of the search (5)")
             one.add_argument("--steps", type=int, default=3, help="halvings after doubling (3)")
     one = commands.add_parser("selectors")
     one.add_argument("--rounds", type=int, default=7, help="of which the least counts (7)")
@@ -71,8 +107,7 @@ def one_of(asked: argparse.Namespace, realtime: bool) -> str:
     """The tables of one command. Beside other tools nothing is realtime: some have threads that spin for each other."""
     os.environ["BENCH_REALTIME"] = "1" if realtime and asked.what != "peers" else ""
     if asked.what == "floor":
-        cases = [(case.partition(":")[0], int(case.partition(":")[2])) for case in asked.cases]
-        return floor.measure(cases, asked.seconds, asked.repeats)
+        return floor.measure(asked.cases, asked.seconds, asked.repeats)
     if asked.what == "selectors":
         return selectors.measure(asked.rounds, asked.evaluations)
     if asked.what == "stamps":
@@ -82,9 +117,8 @@ def one_of(asked: argparse.Namespace, realtime: bool) -> str:
     if asked.what == "capacity":
         steps = None if asked.no_search else asked.steps
         return capacity.measure(asked.window, steps, asked.levels, asked.repeats)
-    names, searched = asked.workloads.split(","), asked.search.split(",")
     paced = beside.Paced(asked.sessions, asked.seconds, asked.repeats)
-    return beside.report(names, paced, searched, beside.Searched(asked.window, asked.steps))
+    return beside.report(asked.workloads, paced, asked.search, beside.Searched(asked.window, asked.steps))
 
 
 # What `all` measures: a title, what is said of it, and the command line of each; then the same for --quick.

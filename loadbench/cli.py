@@ -51,6 +51,7 @@ def main() -> int:
     except SystemExit as stop:
         code = stop.code
     except (typer.Abort, KeyboardInterrupt):
+        print("\nloadbench: interrupted", file=sys.stderr)
         code = 130
     except Exception as error:
         code = _complain(error)

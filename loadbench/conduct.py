@@ -192,7 +192,7 @@ def _note(event: pipe.Ready | pipe.Finished, done: Done, prepared: Prepared, vie
         if "realtime" in event.facts:
             view.note(f"realtime {event.facts['realtime']}")
     else:
-        done.reason = event.reason
+        done.reason, done.why = event.reason, event.error
         if event.error:
             view.note(f"engine   {event.error}")
 
@@ -257,13 +257,19 @@ def _interrupts(engine: host.EngineProcess, writer: Writer, view: View) -> Itera
 def _exit_code(summary: Mapping[str, Any], reason: str) -> int:
     if reason == "interrupted":
         return 130
-    if summary["sessions"]["started"] and not summary["sessions"]["reached"]:
+    if not reached(summary):
         return 4
     if summary["verdict"]["state"] == "INVALID":
         return 3
     if reason == "broken":
         return 1
     return 0 if all(item["met"] for item in summary["slo"]) else 1
+
+
+def reached(summary: Mapping[str, Any]) -> bool:
+    """False where sessions were started and none got an answer. One that was lost with its engine may have got one."""
+    counts = summary["sessions"]
+    return not counts["started"] or counts["reached"] > 0 or counts["ended"]["worker_lost"] > 0
 
 
 def _longest_s(prepared: Prepared) -> float:

@@ -132,18 +132,22 @@ class Outline:
             else f"{span.resolution:.0%}"
         )
         needs = ", ".join(f"{slo.name} {evidence.least_utterances(slo)}" for slo in self.objectives)
-        probes = "one session before the search and, " if not self._starts_unloaded else ""
+        people = span.unit == "users"
+        each = "of each user" if people else "for each that is under way at once"
+        warm = (
+            "in which the users come one by one: about one session of each" if people else "until the first may be over"
+        )
+        probes = "" if self._starts_unloaded else "; one also before the search"
         return [
             f"search   {span.unit} from {span.low:g} to {span.high:g}, times {span.step:g}, then halving to {near}",
             f"contacts {self.url}: nobody else, with {clips}",
             f"levels   at most {levels}, in {trials} trials (repeats of the last one and of the one above:"
             f" {asked.repeats}); a few more where one is undecided, or a repeat does not hold",
-            f"each     at least {self.least} measured utterances ({needs}) and {PER_USER} of each user;"
+            f"each     at least {self.least} measured utterances ({needs}) and {PER_USER} {each};"
             f" while undecided up to {self.most}",
-            f"warm-up  {self.warmup(span.low):.3g} s, in which the users come one by one: about one session of each,"
-            " not measured",
-            f"stops    a level early, where an SLO cannot be met any more; then {probes}single sessions for at most"
-            f" {asked.cooldown_s:g} s, until the service answers as it did unloaded",
+            f"warm-up  {self.warmup(span.low):.3g} s, {warm}, not measured",
+            f"stops    a level early, where an SLO cannot be met any more; then single sessions for at most"
+            f" {asked.cooldown_s:g} s, until the service answers as it did unloaded{probes}",
             f"media    {least_min:.3g} minutes at least, {most_min:.4g} at most"
             + (f"; the budget is {budget:g}" if (budget := plan.limits.budget_media_min) else ""),
             f"bundles  {asked.folder}/",
@@ -308,7 +312,7 @@ class Hunt:
         finally:
             ready.close()
         self._media_s += result.summary["sessions"]["started"] * self.outline.mean_s
-        self.reached = self.reached or result.summary["sessions"]["reached"] > 0
+        self.reached = self.reached or (result.summary["sessions"]["started"] > 0 and conduct.reached(result.summary))
         for problem in result.unwritten:
             self.say(f"warning  {problem}")
         if result.summary["run"]["reason"] == "interrupted":
@@ -495,7 +499,7 @@ def _facts(result: conduct.Result, folder: Path, plan: Plan, channel: str) -> di
         "p50_s": headline["finished"]["p50"]["value_s"],
         "p95_s": headline["finished"]["p95"]["value_s"],
         "started_p95": headline["started"]["p95"],
-        "completed_share": summary["sessions"]["completed_share"],
+        "completed_share": summary["windows"].get("measure", {}).get("completed_share"),
         "wer": rate,
         "verdict": summary["verdict"]["state"],
     }

@@ -7,8 +7,9 @@ import pytest
 from loadbench import conduct
 
 
-def summary(*, reached: int = 3, state: str = "VALID", met: bool = True) -> dict[str, Any]:
-    return {"sessions": {"started": 3, "reached": reached}, "verdict": {"state": state}, "slo": [{"met": met}]}
+def summary(*, reached: int = 3, lost: int = 0, state: str = "VALID", met: bool = True) -> dict[str, Any]:
+    counts = {"started": 3, "reached": reached, "ended": {"worker_lost": lost}}
+    return {"sessions": counts, "verdict": {"state": state}, "slo": [{"met": met}]}
 
 
 @pytest.mark.parametrize(
@@ -19,6 +20,8 @@ def summary(*, reached: int = 3, state: str = "VALID", met: bool = True) -> dict
         (summary(state="DEGRADED"), "completed", 0),
         (summary(state="INVALID", met=False), "completed", 3),
         (summary(reached=0, state="INVALID", met=False), "completed", 4),
+        # what the sessions had reached when their engine was killed went with it, so nobody can say that it was nothing
+        (summary(reached=0, lost=3, state="INVALID", met=False), "engine lost", 3),
         (summary(reached=0, state="INVALID", met=False), "interrupted", 130),
         (summary(), "broken", 1),
         (summary(state="INVALID"), "broken", 3),

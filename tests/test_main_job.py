@@ -126,6 +126,27 @@ def _page(url: str) -> str:
         return ""
 
 
+async def test_an_engine_that_is_killed_between_two_sessions_is_exit_code_3_and_never_a_pass(tmp_path: Path) -> None:
+    tone(tmp_path, 0.5)
+    async with Stub(final_s=0.1).serving() as url:
+        child = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "loadbench", "run", "--url", url, "--profile", "vosk", "--corpus", "."),
+            *("--users", "1", "--sessions", "9", "--set", "workload.think_s=60", "--set", "canary.users=0"),
+            *("--out", "bundle", "-q"),
+            cwd=tmp_path,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        await _sessions_ended(tmp_path / "bundle", 1)
+        for pid in _engines_of(child.pid):
+            os.kill(pid, signal.SIGKILL)
+        out, _ = await asyncio.wait_for(child.communicate(), 30)
+    assert child.returncode == 3, out.decode()
+    assert "the tester did not do its work to the end: the engine's process was ended by signal 9" in out.decode()
+    assert "NOT MET" in out.decode()
+    summary = json.loads((tmp_path / "bundle" / "summary.json").read_text())
+    assert (summary["sessions"]["started"], summary["sessions"]["finished"]) == (1, 1)
+
+
 async def test_kill_9_in_mid_run_leaves_a_bundle_that_is_read_and_marked_incomplete(tmp_path: Path) -> None:
     tone(tmp_path, 1.0)
     async with Stub(final_s=0.1).serving() as url:
@@ -166,6 +187,11 @@ async def test_the_first_interrupt_drains_writes_everything_and_ends_with_130(tm
     assert counts["finished"] >= 2
     assert counts["in_flight"] == 0
     assert json.loads((tmp_path / "bundle" / "done.json").read_text())["reason"] == "interrupted"
+
+
+def _engines_of(parent: int) -> list[int]:
+    children = map(int, Path(f"/proc/{parent}/task/{parent}/children").read_text().split())
+    return [pid for pid in children if b"loadbench.engine.child" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 async def _sessions_ended(folder: Path, count: int) -> None:

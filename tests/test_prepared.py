@@ -24,6 +24,14 @@ def test_an_objective_on_a_channel_that_the_profile_does_not_have_is_refused(tmp
     ready(tmp_path, slo__final_from_source_end={"p95_s": 1.0, "channel": "transcript"}).close()
 
 
+def test_late_audio_cannot_be_dropped_so_a_plan_that_asks_for_it_is_refused(tmp_path: Path) -> None:
+    tone(tmp_path, 1.0)
+    with pytest.raises(plan.PlanError) as caught:
+        ready(tmp_path, media__late="drop_late")
+    assert caught.value.problems == ["media.late: only frames may be dropped, and profile vosk sends audio"]
+    ready(tmp_path, media__late="burst").close()
+
+
 def test_what_is_secret_in_address_headers_and_parameters_goes_to_the_engine_as_what_it_must_hide(
     tmp_path: Path,
 ) -> None:

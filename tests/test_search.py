@@ -285,7 +285,36 @@ def test_the_plan_of_a_search_tells_levels_utterances_and_media_before_it_starts
         "each     at least 299 measured utterances (completed.min_share 299, final_from_source_end.p95_s 59)" in lines
     )
     assert "while undecided up to 1196" in lines
+    assert "warm-up  1 s, in which the users come one by one: about one session of each, not measured" in lines
     assert "media    5 minutes at least" in lines  # 299 and one for the warm-up, a second each
+
+
+def test_the_plan_of_a_search_for_a_rate_speaks_of_arrivals_and_of_no_users(tmp_path: Path) -> None:
+    corpus(tmp_path)
+    read = plan(tmp_path)
+    by_rate = asked(tmp_path, 0.5, 8, span={"unit": "sessions/s", "resolution": 0.1})
+    lines = "\n".join(search.outline(read, by_rate).lines(read))
+    assert "user" not in lines
+    assert "and 3 for each that is under way at once; while undecided" in lines
+    assert "warm-up  1 s, until the first may be over, not measured" in lines
+    assert "until the service answers as it did unloaded; one also before the search" in lines
+
+
+def test_the_completed_share_of_a_level_is_of_the_sessions_that_it_counts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class Cold(Service):
+        """Loses what comes during the warm-up."""
+
+        def _written(
+            self, ready: Prepared, folder: Path, records: list[SessionRecord], reason: str, code: int
+        ) -> conduct.Result:
+            lost = [session(n, "lost", window="warmup") if r.window == "warmup" else r for n, r in enumerate(records)]
+            return super()._written(ready, folder, lost, reason, code)
+
+    _, found, said = run(monkeypatch, tmp_path, Cold(), asked(tmp_path, high=2))
+    assert {point["facts"]["completed_share"] for point in found["capacity"]["curve"]} == {1.0}
+    assert "100.0%" in said
 
 
 def test_clips_of_uneven_length_cannot_use_up_the_measured_sessions_in_the_warm_up(tmp_path: Path) -> None:

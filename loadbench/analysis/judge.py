@@ -26,8 +26,7 @@ class Tally:
     """Where sessions have gone. Started = finished + failed + cut + in flight, always."""
 
     def __init__(self) -> None:
-        self.reached = 0
-        self._started = 0
+        self.started = self.reached = 0
         self._open: set[str] = set()
         self._ended: Counter[str] = Counter()
         self._at_risk = 0
@@ -35,11 +34,11 @@ class Tally:
     def add(self, event: Started | SessionRecord) -> None:
         """Count a start or an end. An end whose start was lost counts as a start as well."""
         if isinstance(event, Started):
-            self._started += 1
+            self.started += 1
             self._open.add(event.id)
             return
         if event.id not in self._open:
-            self._started += 1
+            self.started += 1
         self._open.discard(event.id)
         self._ended[event.outcome] += 1
         self._at_risk += _at_risk(event)
@@ -60,11 +59,11 @@ class Tally:
     def totals(self) -> dict[str, Any]:
         """Every outcome is there, also at 0."""
         return {
-            "started": self._started,
+            "started": self.started,
             "finished": self._of("finished"),
             "failed": self._of("failed"),
             "cut": self._of("cut"),
-            "in_flight": self._started - self._ended.total(),
+            "in_flight": self.started - self._ended.total(),
             "ended": {outcome: self._ended[outcome] for outcome in OUTCOMES},
             "reached": self.reached,
             "completed_share": self.completed_share,
@@ -204,12 +203,22 @@ class Judge:
     def _share(self, slo: Slo) -> SloResult:
         tally = self.tally(slo.stage)
         share = tally.completed_share
-        missing = f"{NO_DATA}: no session has come to an end ({tally.sentence})"
-        return _compared(slo, share, missing if share is None else f"{tally.sentence}")
+        missing = self._unmeasured(slo.stage) or f"{NO_DATA}: no session has come to an end ({tally.sentence})"
+        return _compared(slo, share, missing if share is None else tally.sentence)
+
+    def _unmeasured(self, stage: str | None) -> str:
+        """Why there is no data where sessions were started, but none that is measured; else ""."""
+        started = self.totals()["started"]
+        if self.tally(stage).started or not started:
+            return ""
+        if stage is not None and self.tally().started:
+            return f"{NO_DATA}: no measured session began in stage {stage}"
+        others = ", ".join(f"{other.started} in {name}" for name, other in self.windows.items())
+        return f"{NO_DATA}: none of the {started} sessions was measured ({others})"
 
     def _time(self, slo: Slo, found: Quantile) -> SloResult:
         if found.n == 0:
-            return _compared(slo, None, NO_DATA)
+            return _compared(slo, None, self._unmeasured(slo.stage) or NO_DATA)
         result = _compared(slo, found.value_s, "")
         result.bound = found.bound
         tally = self.tally(slo.stage)

@@ -32,6 +32,7 @@ SURVIVORS: Final = 2.0  # times the finished p95, at which the started p95 tells
 OTHER_STATS: Final = {"completed": ("min_share",), "wer": ("max",), "score": ("min", "max"), "erasure": ("max",)}
 EXAMPLES: Final = 3  # distinct causes kept for each outcome
 ANNOTATED: Final = ("onset", "activity end")
+UNDONE: Final = ("engine lost", "failed")  # reasons of an end that was the tester's own trouble
 
 
 def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
@@ -49,7 +50,7 @@ def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
         facts.add_tick(tick)
     clumping = _clumping(bundle.messages())
     damage = bundle.damage()
-    measured, totals, verdict = judge.responses(), judge.totals(), judge.verdict()
+    measured, totals, verdict = judge.responses(), judge.totals(), _verdict(judge, bundle)
     found = {
         "schema_version": SCHEMA_VERSION,
         "complete": bundle.complete,
@@ -58,7 +59,9 @@ def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
         "sessions": totals,
         "windows": {name: tally.totals() for name, tally in judge.windows.items()},
         "headline": _headline(header, measured, facts),
-        "survivor_warning": _survivors(totals, measured.of(header.headline_channel, header.headline_metric)),
+        "survivor_warning": _survivors(
+            judge.tally().totals(), measured.of(header.headline_channel, header.headline_metric)
+        ),
         "response": _responses(measured, tuple(STATS)),
         "premature": measured.premature,
         "media": facts.playbacks.summary(),
@@ -98,18 +101,37 @@ def _refuse_unknown(bundle: Bundle) -> None:
 
 
 def _judged(results: list[SloResult], in_flight: int, bundle: Bundle, damage: list[str]) -> list[SloResult]:
-    """A run that was killed with sessions in flight meets nothing: those that hung would be the ones left out.
+    """A run that did not come to its end meets nothing: those that hung would be the ones left out.
 
-    Neither does one whose records are not as they were written, or cannot be read: nobody knows what they held.
+    That is so as well where nobody is seen in flight, for the last records may not have been written, and the sessions
+    that were still to come might have missed. Neither does a run meet anything whose records are not as they were
+    written, or cannot be read: nobody knows what they held.
     """
     why = ""
     if damage or (bundle.complete and bundle.unread):
         why = "not judged: the bundle is damaged" if damage else "not judged: some records cannot be read"
-    elif not bundle.complete and in_flight:
-        why = f"not judged: the run is incomplete, with {in_flight} sessions in flight"
+    elif not bundle.complete:
+        why = "not judged: the run is incomplete" + (f", with {in_flight} sessions in flight" if in_flight else "")
+    elif _undone(bundle):
+        why = "not judged: the tester did not do its work to the end"
     for result in results if why else []:
         result.met, result.why = False, why
     return results
+
+
+def _verdict(judge: Judge, bundle: Bundle) -> Verdict:
+    """The judge's; INVALID as well where the engine went before its work was done, whoever was in flight then."""
+    verdict, undone = judge.verdict(), _undone(bundle)
+    if not undone:
+        return verdict
+    reasons = [f"the tester did not do its work to the end: {undone}", *verdict.reasons]
+    return Verdict(state="INVALID", reasons=reasons, figures=verdict.figures)
+
+
+def _undone(bundle: Bundle) -> str:
+    """Why the tester itself ended the run before its time; "" where it did not."""
+    done = bundle.done
+    return (done.why or done.reason) if done and done.reason in UNDONE else ""
 
 
 def encode(summary: dict[str, Any]) -> bytes:

@@ -79,10 +79,7 @@ def doctor(
 def examine(asked: Asked, say: Callable[[str], None]) -> Findings:
     """Prepare the media, look at the machine, try it. Takes some twenty seconds. Raises PlanError."""
     given = {"users": asked.users, "rate": asked.rate}
-    problems = [
-        f"--{name} must be above 0, not {value:g}" for name, value in given.items() if value is not None and value <= 0
-    ]
-    if problems:
+    if problems := [f"--{name} {wrong}" for name, value in given.items() if (wrong := _out_of_bounds(value))]:
         raise plans.PlanError(problems)
     with encoding(quiet=False) as progress:
         ready = preparing.prepare(_plan(asked), allow_exec=asked.allow_exec, progress=progress)
@@ -141,6 +138,13 @@ def _need(asked: Asked, ready: Prepared, wire_bytes: int) -> checks.Need:
         users = asked.users or (round(work.top) if work else USERS)
         rate = users / (lasts_s + (work.think_s if work else 0.0))
     return checks.Need(users=users, starts_per_s=rate, mapped_bytes=wire_bytes)
+
+
+def _out_of_bounds(value: float | None) -> str:
+    """What is wrong with a level that was asked for; "" where nothing is. The bounds are those of a plan."""
+    if value is None or 0 < value <= plans.FASTEST:
+        return ""
+    return f"must be at most {plans.FASTEST:g}, not {value:g}" if value > 0 else f"must be above 0, not {value:g}"
 
 
 def _machine(need: checks.Need) -> list[Row]:

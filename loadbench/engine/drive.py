@@ -491,7 +491,10 @@ class Driver:
 
 def _chunk_times(session: str, index: int, stream: Stream, log: ChunkLog) -> ChunkTimes:
     due, sent, unsent = (times.tobytes() for times in log.times(stream))
-    return ChunkTimes(session=session, utterance=index, media_zero_ns=stream.zero_ns, due=due, sent=sent, unsent=unsent)
+    zero_ns, begun_ns = stream.zero_ns, stream.begun_ns
+    return ChunkTimes(
+        session=session, utterance=index, media_zero_ns=zero_ns, begun_ns=begun_ns, due=due, sent=sent, unsent=unsent
+    )
 
 
 def _message(session: str, data: str | bytes, at_ns: int, masks: Masks, limit: int) -> Message:

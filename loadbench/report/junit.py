@@ -22,7 +22,7 @@ def render(summary: dict[str, Any]) -> bytes:
     case = _case(suite, "tester", f"verdict {verdict['state']}")
     reasons = "\n".join(verdict["reasons"])
     if verdict["state"] == "INVALID":
-        _say(case, "error", "the tester itself was late", reasons)
+        _say(case, "error", "the tester itself was late or failed", reasons)
     elif reasons:
         ElementTree.SubElement(case, "system-out").text = _printable(reasons)
     if not summary["complete"]:
@@ -50,7 +50,7 @@ def _objective(suite: ElementTree.Element, result: dict[str, Any], *, usable: bo
     missing = "never" if result["bound"] == "never" else "no data"
     value = missing if result["value"] is None else f"{result['value']:.4g}"
     if not usable and result["name"].split(".")[0] in METRICS:
-        _say(case, "skipped", "not judged: the tester itself was late", "")
+        _say(case, "skipped", "not judged: the tester itself was late or failed", "")
     elif not result["met"]:
         _say(case, "failure", f"{result['name']}: {value}, limit {result['limit']:g}", result["why"])
 

@@ -84,6 +84,11 @@ def _sessions(summary: dict[str, Any]) -> list[str]:
         parts.append(f"in flight {counts['in_flight']}")
     share = counts["completed_share"]
     lines = [f"started {counts['started']} = {' + '.join(parts)}   completed {_percent(share)}"]
+    others = {name: part["started"] for name, part in summary["windows"].items() if name != "measure"}
+    if any(others.values()):
+        measured = counts["started"] - sum(others.values())
+        rest = ", ".join(f"{count} in {name}" for name, count in others.items())
+        lines.append(f"  measured {measured}: causes, times and SLO are of these; not measured {rest}")
     for outcome, cause in sorted(summary["causes"].items(), key=lambda item: -item[1]["n"])[:MOST_CAUSES]:
         example = f"   {visible(cause['examples'][0])}" if cause["examples"] else ""
         lines.append(f"  {cause['n']:>5} {outcome} ({cause['side']}){example}")
@@ -103,7 +108,7 @@ def _response(summary: dict[str, Any]) -> list[str]:
         return ["response times: no data"]
     headline = summary["headline"]
     head = f"response times, seconds   headline {headline['metric']}: {headline['from']} to {headline['to']}"
-    lines = [head] if usable else [head, "in brackets: NOT USABLE, the tester itself was late"]
+    lines = [head] if usable else [head, "in brackets: NOT USABLE, the tester itself was late or failed"]
     lines += _table(rows)
     return (
         [*lines, "~ too few samples for a sure value"]
@@ -165,7 +170,7 @@ def _objectives(summary: dict[str, Any]) -> list[str]:
     for result in summary["slo"]:
         judged = usable or result["name"].split(".")[0] not in METRICS
         mark = ("met    " if result["met"] else "NOT MET") if judged else "unknown"
-        why = (result["why"] if judged else "the tester itself was late").removeprefix("not met: ")
+        why = (result["why"] if judged else "the tester itself was late or failed").removeprefix("not met: ")
         value = _asked(result) if judged else "n/a"
         lines.append(
             f"SLO      {mark}  {result['name']}  {value}  (limit {result['limit']:g})" + (f"  {why}" if why else "")

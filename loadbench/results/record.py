@@ -215,11 +215,14 @@ class ChunkTimes(msgspec.Struct, kw_only=True, tag="chunks", tag_field="type"):
     """Per-chunk times of one utterance. Each array is base64 of little-endian int64.
 
     `due` and `sent` count from `media_zero_ns`; `unsent` is how many bytes the socket still held of earlier writes.
+    Before `begun_ns` nothing could be sent, since the service was not ready: a chunk that was due before then counts as
+    due then, so that its lateness is `sent - max(due, begun_ns - media_zero_ns)`. None in bundles of older versions.
     """
 
     session: str
     utterance: int
     media_zero_ns: int
+    begun_ns: int | None = None
     due: bytes
     sent: bytes
     unsent: bytes

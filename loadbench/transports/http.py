@@ -41,7 +41,7 @@ class ChunkEncoder:
 class HttpLink(SocketLink):
     """One request and its response."""
 
-    __slots__ = ("_address", "_answered", "_core", "_rejection", "_shut", "_where")
+    __slots__ = ("_address", "_answered", "_core", "_ready_ns", "_rejection", "_shut", "_where")
 
     def __init__(self, where: Place, address: Address, listener: Listener, clock: Clock) -> None:
         super().__init__(listener, clock)
@@ -51,6 +51,7 @@ class HttpLink(SocketLink):
         self._rejection: Rejection | None = None
         self._shut = False
         self._answered = False
+        self._ready_ns: int | None = None  # while the link stands, and nobody has been told of it
 
     # What the engine calls.
 
@@ -73,17 +74,20 @@ class HttpLink(SocketLink):
 
     def ready(self) -> None:
         """The link may be written to, from the next turn of the loop on."""
-        self._loop.call_soon(self._stands, self.clock())
+        self._ready_ns = self.clock()
+        self._loop.call_soon(self._stands)
 
     def data_received(self, data: bytes) -> None:
         """Stamp, then parse."""
         arrival_ns = self.clock()
+        self._stands()
         if self.cause is None:
             self._parse(data, arrival_ns)
 
     def eof_received(self) -> None:
         """The regular end of a response without a length; else the service was cut off, or cut us off."""
         now_ns = self.clock()
+        self._stands()
         if self.cause is None:
             self._parse(b"", now_ns)
         self.end(Cause("eof", now_ns))
@@ -102,8 +106,10 @@ class HttpLink(SocketLink):
         encoded = [(name.encode("ascii"), value.encode("latin-1")) for name, value in whole]
         return self._core.send(h11.Request(method=method, target=target, headers=encoded)) or b""
 
-    def _stands(self, at_ns: int) -> None:
-        if self.cause is None:
+    def _stands(self) -> None:
+        """Once; the answer may be there before the loop comes to it, and must not be the first that is heard of."""
+        at_ns, self._ready_ns = self._ready_ns, None
+        if self.cause is None and at_ns is not None:
             self.opened(at_ns)
 
     def _parse(self, data: bytes, arrival_ns: int) -> None:

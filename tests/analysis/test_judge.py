@@ -82,6 +82,16 @@ def test_no_data_is_not_met() -> None:
     assert all(result.why.startswith("not met: no data") for result in only_cut.values())
 
 
+def test_where_all_sessions_were_of_the_warm_up_that_is_why_there_is_no_data() -> None:
+    found = results(judged(*(answered(f"s{k}", 0.2, window="warmup") for k in range(3))))
+    assert {result.why for result in found.values()} == {
+        "not met: no data: none of the 3 sessions was measured (3 in warmup)"
+    }
+    staged = Slo(metric="completed", stat="min_share", limit=0.5, stage="spike")
+    found = results(judged(answered("s", 0.2), slo=(staged,)))
+    assert found["completed.min_share@spike"].why == "not met: no data: no measured session began in stage spike"
+
+
 LIMITS = [(0.40, True), (0.39, True), (0.41, False)]
 
 

@@ -18,7 +18,9 @@ SLO = (Slo(metric="completed", stat="min_share", limit=0.99), Slo(metric="wer", 
 STEMS = {Message: "messages", SessionRecord: "sessions", CanaryRecord: "canary"}
 
 
-def bundle(folder: Path, *events, done: bool = True, in_flight: tuple[str, ...] = (), **changes) -> Bundle:
+def bundle(
+    folder: Path, *events, done: bool = True, in_flight: tuple[str, ...] = (), reason: str = "finished", **changes
+) -> Bundle:
     writer = BundleWriter(folder / "bundle", header(*SLO, **changes), Masks([]))
     for name in in_flight:
         writer.append("sessions", started(name))
@@ -30,7 +32,7 @@ def bundle(folder: Path, *events, done: bool = True, in_flight: tuple[str, ...] 
         writer.append(STEMS.get(type(event), "ticks"), event)
     writer.flush()
     if done:
-        writer.finish(Done(ended_ns=at(20), reason="finished"))
+        writer.finish(Done(ended_ns=at(20), reason=reason))
     return Bundle(folder / "bundle")
 
 
@@ -111,6 +113,29 @@ def test_a_bundle_of_a_killed_run_is_incomplete_and_adds_up(tmp_path: Path) -> N
     assert any("torn" in problem for problem in found["problems"])
     assert found["run"]["reason"] is None
     assert found["run"]["duration_s"] == pytest.approx(1.8)
+
+
+def test_a_run_that_was_killed_between_two_sessions_meets_nothing_either(tmp_path: Path) -> None:
+    found = summarise(bundle(tmp_path, answered("s", 0.2), tick(), done=False), {"wer": {"transcript": 0.1}})
+    assert (found["sessions"]["finished"], found["sessions"]["in_flight"]) == (1, 0)
+    assert {(item["met"], item["why"]) for item in found["slo"]} == {(False, "not judged: the run is incomplete")}
+
+
+@pytest.mark.parametrize("reason", ["engine lost", "failed"])
+def test_an_engine_that_went_between_two_sessions_leaves_an_invalid_run_that_meets_nothing(
+    tmp_path: Path, reason: str
+) -> None:
+    found = summarise(bundle(tmp_path, answered("s", 0.2), tick(), reason=reason), {"wer": {"transcript": 0.1}})
+    assert found["complete"] is True
+    assert found["verdict"]["state"] == "INVALID"
+    assert found["verdict"]["reasons"][0] == f"the tester did not do its work to the end: {reason}"
+    assert [item["met"] for item in found["slo"]] == [False, False]
+
+
+def test_survivors_are_counted_among_the_measured_sessions_as_their_percentile_is(tmp_path: Path) -> None:
+    warm = (answered(f"w{k}", 0.2, window="warmup") for k in range(5))
+    found = summarise(bundle(tmp_path, *warm, answered("s", 0.2), unanswered("bad", "lost", ended=0.7), tick()))
+    assert found["survivor_warning"].startswith("survivors: 1 of 2 sessions finished")
 
 
 def test_an_empty_run_has_no_numbers_and_no_division_by_zero(tmp_path: Path) -> None:

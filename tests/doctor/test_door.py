@@ -75,6 +75,9 @@ async def test_a_plan_s_target_is_connected_to_and_left_and_not_even_that_where_
         (["nowhere.toml"], "nowhere.toml"),
         (["--users", "0"], "--users must be above 0, not 0"),
         (["--rate", "-1"], "--rate must be above 0, not -1"),
+        (["--rate", "nan"], "--rate must be above 0, not nan"),
+        (["--rate", "inf"], "--rate must be at most 100000, not inf"),
+        (["--users", "200000"], "--users must be at most 100000, not 200000"),  # no more than a plan may have
         (["--profile", "vosk"], "corpus"),
     ],
 )

@@ -1,4 +1,5 @@
 import asyncio
+from array import array
 from collections import Counter
 from itertools import count, pairwise
 from pathlib import Path
@@ -212,6 +213,12 @@ async def test_media_on_plan_begins_at_the_planned_start_and_what_is_overdue_is_
         offsets = [round((at - record.planned_ns) / MS) for at, _ in media_of(peer)]
         assert offsets == [700, 700, 700, 800, 1000]
         assert record.lateness.max_ns < MS
+        times = next(times for times in heard.of(ChunkTimes) if times.session == record.id)
+        assert times.begun_ns == record.planned_ns + 700 * MS
+        due, sent = (array("q", part) for part in (times.due, times.sent))
+        from_ns = times.begun_ns - times.media_zero_ns
+        late = [at - max(due_ns, from_ns) for due_ns, at in zip(due, sent, strict=True)]
+        assert (sum(late), max(late)) == (record.lateness.sum_ns, record.lateness.max_ns)
 
 
 async def test_stop_lets_sessions_drain_then_cuts_them_and_starts_no_more(tmp_path: Path) -> None:

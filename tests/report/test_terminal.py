@@ -22,6 +22,14 @@ def test_the_verdict_comes_first_and_the_totals_add_up(write: Write) -> None:
     text = text_of(write, [session(number) for number in range(60)])
     assert text.startswith("tester   VALID")
     assert "started 60 = finished 60 + failed 0 + cut 0   completed 100.0 %" in text
+    assert "  measured" not in text
+
+
+def test_sessions_that_were_not_measured_are_told_apart_from_those_that_were(write: Write) -> None:
+    records = [session(number, window="warmup" if number < 2 else "measure") for number in range(5)]
+    text = text_of(write, records)
+    assert "started 5 = finished 5 + failed 0 + cut 0" in text
+    assert "  measured 3: causes, times and SLO are of these; not measured 2 in warmup\n" in text
 
 
 def test_each_percentile_stands_with_its_n_and_the_share_that_was_answered(write: Write) -> None:

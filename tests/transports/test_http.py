@@ -213,6 +213,18 @@ async def test_the_stamp_is_taken_before_the_response_is_parsed(dial, far, monke
     assert arrival_ns <= parsed[-1]
 
 
+@realtime
+@pytest.mark.parametrize("said", [STREAM + chunk(b"red boat") + END, b"HTTP/1.0 200 OK\r\n\r\nred boat"])
+async def test_an_answer_that_is_there_before_the_loop_could_say_opened_is_heard_after_it(dial, far, said):
+    async with saying(far) as port:
+        one = await dial("http", f"http://127.0.0.1:{port}")
+        assert not one.facts, "the loop has not come to it yet"
+        one.link.data_received(said)
+        one.link.eof_received()
+        cause = await one.end()
+    assert (len(one.facts), one.data, cause.by) == (1, [b"red boat"], "target")
+
+
 # Refusals and faults.
 
 BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\n"
