@@ -31,6 +31,7 @@ from loadbench.readings import machine, target
 from loadbench.results.masks import Masks
 from loadbench.results.record import ClipFacts
 from loadbench.results.run import Anchor, RunHeader
+from loadbench.results.slo import Slo
 from loadbench.session import load
 from loadbench.session.profile import Profile
 from loadbench.session.template import is_number
@@ -316,39 +317,14 @@ def _told(stage: pipe.Stage) -> dict[str, float | None]:
 
 
 def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mapping[str, str]) -> list[str]:
+    """What the plan asks of a profile that cannot have it."""
     problems = _address_problems(plan.target.url or profile.transport.url or "", profile)
     if plan.target.mask == "fresh" and profile.transport.kind != "websocket":
         problems.append(f"target.mask: only WebSocket has masks, and profile {profile.name} does not speak it")
     if plan.media.late == "drop_late" and profile.media.kind != "frames":
         problems.append(f"media.late: only frames may be dropped, and profile {profile.name} sends audio")
-    for name in plan.target.params:
-        if name not in profile.params:
-            known = ", ".join(profile.params) or "none"
-            problems.append(f"target.params.{name}: profile {profile.name} has no such parameter; it has {known}")
-    for slo in plan.objectives():
-        if slo.channel is not None and slo.channel.partition(":")[0] not in profile.channels:
-            known = ", ".join(profile.channels)
-            problems.append(
-                f"slo.{slo.metric}.channel: profile {profile.name} has no channel {slo.channel}; it has {known}"
-            )
-        if slo.metric in plans.RESPONSE_METRICS:
-            channel = (slo.channel or profile.headline).partition(":")[0]
-            if slo.metric not in applicable(profile.media_channels.get(channel)):
-                fitting = [
-                    name for name in profile.channels if slo.metric in applicable(profile.media_channels.get(name))
-                ]
-                others = (
-                    f"; give channel = one of: {', '.join(fitting)}" if fitting else ", and no other channel has it"
-                )
-                problems.append(f"slo.{slo.metric}: channel {channel} has no such time{others}")
-    missing = load.secret_names(profile) - values.keys()
-    problems += [f"target.secrets.{name} is missing: profile {profile.name} asks for it" for name in sorted(missing)]
-    given = {f"param.{name}": text for name, text in (profile.params | plan.target.params).items()}
-    given |= {f"secret.{name}": text for name, text in values.items()}
-    for name in sorted(load.number_names(profile) & given.keys()):
-        if not is_number(given[name]):
-            group, _, key = name.partition(".")
-            problems.append(f"target.{group}s.{key} must be a number: profile {profile.name} sends it as one")
+    problems += _setting_problems(plan, profile, values)
+    problems += [problem for slo in plan.objectives() for problem in _objective_problems(slo, profile)]
     longest = profile.pace.session_s_max
     for clip in clips:
         length = clip.tracks[0].duration_s
@@ -357,6 +333,38 @@ def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mappi
                 f"clip {clip.id} is {float(length):g} s long; profile {profile.name} takes at most {longest:g} s"
             )
     return problems
+
+
+def _setting_problems(plan: Plan, profile: Profile, values: Mapping[str, str]) -> list[str]:
+    """Parameters that a profile has not, secrets that it lacks, and what it sends as a number."""
+    known = ", ".join(profile.params) or "none"
+    problems = [
+        f"target.params.{name}: profile {profile.name} has no such parameter; it has {known}"
+        for name in plan.target.params
+        if name not in profile.params
+    ]
+    missing = load.secret_names(profile) - values.keys()
+    problems += [f"target.secrets.{name} is missing: profile {profile.name} asks for it" for name in sorted(missing)]
+    given = {f"param.{name}": text for name, text in (profile.params | plan.target.params).items()}
+    given |= {f"secret.{name}": text for name, text in values.items()}
+    for name in sorted(load.number_names(profile) & given.keys()):
+        if not is_number(given[name]):
+            group, _, key = name.partition(".")
+            problems.append(f"target.{group}s.{key} must be a number: profile {profile.name} sends it as one")
+    return problems
+
+
+def _objective_problems(slo: Slo, profile: Profile) -> list[str]:
+    """A channel that there is not, or a time that a channel cannot have."""
+    channel = (slo.channel or profile.headline).partition(":")[0]
+    if channel not in profile.channels:
+        known = ", ".join(profile.channels)
+        return [f"slo.{slo.metric}.channel: profile {profile.name} has no channel {slo.channel}; it has {known}"]
+    if slo.metric not in plans.RESPONSE_METRICS or slo.metric in applicable(profile.media_channels.get(channel)):
+        return []
+    fitting = [name for name in profile.channels if slo.metric in applicable(profile.media_channels.get(name))]
+    others = f"; give channel = one of: {', '.join(fitting)}" if fitting else ", and no other channel has it"
+    return [f"slo.{slo.metric}: channel {channel} has no such time{others}"]
 
 
 def _address_problems(url: str, profile: Profile) -> list[str]:
