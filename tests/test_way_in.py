@@ -43,8 +43,8 @@ def test_ctrl_c_while_the_command_still_loads_is_130_and_one_line_at_most(tmp_pa
         child.send_signal(signal.SIGINT)
         _, err = child.communicate(timeout=30)
     assert "Traceback" not in err
-    assert len(err.strip().splitlines()) <= 1, err
-    assert child.returncode in (130, 4), err  # 4: it was through, and nobody was there
+    assert child.returncode in (130, 4), err  # 4: it was through, nobody was there, and it says so and why
+    assert len(err.strip().splitlines()) <= (1 if child.returncode == 130 else 2), err
 
 
 @pytest.mark.parametrize("words", [["profile", "show", "vosk"], ["--help"], ["run", "--help"], ["report", "bundle"]])
