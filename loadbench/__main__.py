@@ -63,16 +63,21 @@ def main() -> None:
     if not asleep:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     code = cli.main()
+    if not asleep:
+        signal.signal(signal.SIGINT, _leave)
     if out is not None:
         out.flush()
         if out.error is not None and out.error.errno not in GONE:
             print(_UNTOLD + (out.error.strerror or "no reason given").lower(), file=sys.stderr)
             code = 2
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # all is done and said; the interpreter, while it ends, would die of it
     sys.exit(code)
 
 
 def _leave(*_: object) -> None:
-    """Nothing has begun yet; an exception would be raised within whatever is just being imported."""
+    """Nothing has begun yet, or all is over; an exception would be raised within an import, or where none is caught."""
     os.write(2, b"\nloadbench: interrupted\n")
     os._exit(130)
 
