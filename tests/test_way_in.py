@@ -89,8 +89,9 @@ async def test_a_hang_up_drains_as_an_interrupt_does_and_a_second_one_changes_no
     tone(tmp_path, 1.0)
     async with Stub(final_s=0.1).serving() as url:
         child = await asyncio.create_subprocess_exec(
-            *ME, *short_run(url, "--users", "2", "--sessions", "400"), cwd=tmp_path, start_new_session=True
-        )
+            *ME, *short_run(url, "--users", "2", "--sessions", "400"), cwd=tmp_path, start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # whatever these tests were started by
+        )  # fmt: skip
         path = tmp_path / "bundle" / "sessions.jsonl"
         for _ in range(300):
             await asyncio.sleep(0.1)
