@@ -2,7 +2,8 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from loadbench.engine.drive import Driver
 from loadbench.engine.health import Collections, Heart, Usage
@@ -25,10 +26,11 @@ class Books:
         self._start, self._kinds, self._wheel, self._heart, self._clock = start, kinds, wheel, heart, clock
         self._usage, self._readings = Usage(), Readings()
         self._since_ns = clock()
-        self._ticks = self._told_started = self._told_bytes = self._told_also = 0
+        self._ticks = self._told_started = self._told_also = self._media_bytes = 0
+        self._round: Iterator[Driver] = iter(())
         self._start_late_ns: array[int] = array("q")
         self._outcomes: Counter[str] = Counter()
-        self._past_bytes = self._past_also = 0  # of the sessions that are over
+        self._past_also = 0  # of the sessions that are over
 
     def begin(self, at_ns: int) -> None:
         """The first tick counts from here."""
@@ -44,8 +46,19 @@ class Books:
         """It is over."""
         del self.active[driver.role.id]
         self._outcomes[outcome] += 1
-        self._past_bytes += driver.media_bytes
+        self._media_bytes += driver.fresh_bytes()
         self._past_also += driver.also_chunks
+
+    def look_round(self, share: float) -> None:
+        """Ask that share of the active sessions what they have sent, in turn: all at once would keep chunks waiting.
+
+        A tick's bytes are what has been asked since the last, so they may be a round behind; their sum is exact.
+        """
+        most = 1 + int(len(self.active) * share)
+        asked = list(islice(self._round, most))
+        if len(asked) < most:
+            self._round = iter(list(self.active.values()))
+        self._media_bytes += sum(driver.fresh_bytes() for driver in asked if driver.role.id in self.active)
 
     def tick(self, now: int, schedule: Schedule, more: dict[str, float]) -> Tick:
         """All since the last one. `schedule` knows what is meant to be; `more` goes beside the machine's readings."""
@@ -56,6 +69,7 @@ class Books:
         done = self._wheel.ledger.take(now)
         gap_ns, gaps = self._heart.take(self._start.thresholds.taint_gap_ms * 1e6)
         gc_ns, gc_max_ns = self.collections.take()
+        media_bytes, self._media_bytes = self._media_bytes, 0
         self._ticks += 1
         return Tick(
             worker=self._start.worker,
@@ -69,7 +83,7 @@ class Books:
             started=started,
             ended=outcomes,
             chunks=self._chunks(done.chunks),
-            media_bytes=self._media_bytes(),
+            media_bytes=media_bytes,
             messages=done.messages,
             lateness=done.lateness,
             lateness_sum_ns=done.lateness_sum_ns,
@@ -91,8 +105,3 @@ class Books:
         also, self._told_also = now - self._told_also, now
         counts = zip(self._kinds, (sent - also, also), strict=True)
         return {kind: count for kind, count in counts if count}
-
-    def _media_bytes(self) -> int:
-        now = self._past_bytes + sum(driver.media_bytes for driver in self.active.values())
-        fresh, self._told_bytes = now - self._told_bytes, now
-        return fresh

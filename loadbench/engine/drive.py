@@ -83,7 +83,7 @@ class Driver:
         self._dialling: asyncio.Task[None] | None = None
         self._asking: asyncio.Task[None] | None = None
         self._streams: dict[int, Stream] = {}
-        self._bytes_sent = self._bytes_received = 0
+        self._bytes_sent = self._bytes_received = self._told_bytes = 0
         self._paused_ns: int | None = None
         self._blocked_ns = self._unsent_max = 0
 
@@ -111,10 +111,11 @@ class Driver:
         """Cut the session."""
         self._tell(self._talk.stop, outcome, self._rig.clock())
 
-    @property
-    def media_bytes(self) -> int:
-        """Bytes of media handed over so far."""
-        return sum(stream.volume(self.role.parts[at][0].media_sums) for at, stream in self._streams.items())
+    def fresh_bytes(self) -> int:
+        """Bytes of media handed over since this was asked last."""
+        known = self._told_bytes
+        self._told_bytes = sum(stream.volume(self.role.parts[at][0].media_sums) for at, stream in self._streams.items())
+        return self._told_bytes - known
 
     @property
     def also_chunks(self) -> int:

@@ -30,7 +30,7 @@ from loadbench.transports.contract import Asker, Clock, Transport
 
 SECOND_NS: Final = 1_000_000_000
 LEAD_NS: Final = 50 * MS  # from the word that it is ready to the first session
-GATHER_NS: Final = 100 * MS  # between two looks at how late chunks were
+GATHER_NS: Final = 50 * MS  # between two looks at what was sent, and how late
 SETTLE_NS: Final = SECOND_NS  # after the ramp, when the last of its sessions stand
 
 
@@ -205,6 +205,7 @@ class Engine:
 
     def _gather(self) -> None:
         self._rig.ledger.gather()
+        self._books.look_round(GATHER_NS / SECOND_NS)
         self._agenda.at(self._clock() + GATHER_NS, self._guarded(self._gather))
 
     def _emit_tick(self) -> None:

@@ -82,6 +82,13 @@ def test_the_process_is_charged_for_what_it_uses() -> None:
     assert held == own.fds() + 1
 
 
+def test_handles_are_counted_where_the_kernel_does_not_say_how_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = machine.OwnProcess()
+    told = own.fds()
+    monkeypatch.setattr(machine, "_HANDLES", Path("/proc/self/status"))  # of size 0, as the folder was before Linux 6.2
+    assert own.fds() == told
+
+
 def test_a_process_without_a_file_handle_left_still_says_what_it_knows() -> None:
     own, readings = machine.OwnProcess(), machine.Readings()
     known = own.rss_bytes(), own.fds()
