@@ -29,6 +29,7 @@ from loadbench.plan import LONGEST_S, Plan, PlanError
 from loadbench.prepared import STARTS_PER_S, Prepared
 from loadbench.results.bundle import Bundle, why, write_whole
 from loadbench.results.outcome import ending
+from loadbench.results.reference import REFERENCES
 from loadbench.results.slo import Slo
 from loadbench.scoring import outputs, score, tables
 from loadbench.watch.terminal import View, encoding
@@ -420,7 +421,7 @@ def _words(bundle: Bundle) -> dict[str, dict[str, list[Spoken]]]:
 def _reference_problems(slo: Slo, ready: Prepared) -> list[str]:
     channel = slo.channel or ready.header.headline_channel
     stage = ready.header.channel_stages.get(channel, "")
-    kinds = [(facts, outputs.REFERENCES.get((stage, facts.direction))) for facts in ready.facts.values()]
+    kinds = [(facts, REFERENCES.get((stage, facts.direction))) for facts in ready.facts.values()]
     count = sum(kind is not None and getattr(facts, kind) is not None for facts, kind in kinds)
     have = f"clips have a reference for channel {channel}"
     if stage == "media" and slo.metric != "erasure":

@@ -7,10 +7,11 @@ from typing import Any, Final, NamedTuple
 
 from rapidfuzz.distance import Levenshtein
 
+from loadbench.results.reference import tokens
 from loadbench.scoring import tables
 from loadbench.scoring.normalise import normalise
 from loadbench.scoring.outputs import Row
-from loadbench.scoring.wer import best, tokens
+from loadbench.scoring.wer import best
 
 MOST_CLIPS: Final = 200
 MOST_UNITS: Final = 400

@@ -17,7 +17,7 @@ import unicodedata
 from functools import lru_cache
 from typing import Final
 
-from loadbench.scoring.wer import Unit
+from loadbench.results.reference import Unit
 
 BASIC: Final = "loadbench-basic-1"
 GLOSS: Final = "loadbench-gloss-1"

@@ -6,7 +6,7 @@ which counts as one deletion for each unit of its reference.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
@@ -14,22 +14,9 @@ from loadbench.results.bundle import Bundle
 from loadbench.results.media import Transcript
 from loadbench.results.outcome import ending
 from loadbench.results.record import Channel, ClipFacts, SessionRecord, Started, Utterance
-from loadbench.scoring.wer import Unit, unit_of
+from loadbench.results.reference import REFERENCES, Kind, Unit, language_of, references, unit_in
 
-Kind = Literal["gloss", "transcript", "text"]
 IN_FLIGHT: Final = "in_flight"  # no outcome: the run was killed around the session
-
-# (stage of the channel, direction of the clip) -> which reference is the right answer
-REFERENCES: Final[dict[tuple[str, str], Kind]] = {
-    ("recognition", "sign2spoken"): "gloss",
-    ("recognition", "spoken2sign"): "transcript",
-    ("recognition", "speech2text"): "transcript",
-    ("translation", "sign2spoken"): "text",
-    ("translation", "spoken2sign"): "gloss",
-    ("translation", "speech2text"): "text",
-    ("media", "sign2spoken"): "text",
-    ("media", "speech2text"): "text",
-}
 
 
 class OutputsError(ValueError):
@@ -156,9 +143,9 @@ def _of_session(
         facts = clips.get(utterance.clip)
         for channel, stage in stages.items():
             kind = REFERENCES.get((stage, facts.direction)) if facts else None
-            if facts is None or kind is None or not (references := _references(facts, kind)):
+            if facts is None or kind is None or not (right := references(facts, kind)):
                 continue
-            row = _row(record, utterance, facts, channel, stage, kind, references)
+            row = _row(record, utterance, facts, channel, stage, kind, right)
             if stage == "media":
                 spoken = heard.get((record.id, utterance.index, channel))
                 yield from [] if spoken is None else [_spoken(row, spoken)]
@@ -173,13 +160,11 @@ def _row(
     channel: str,
     stage: str,
     kind: Kind,
-    references: list[str],
+    right: list[str],
 ) -> Row:
     outcome = utterance.outcome or record.outcome
     shown = utterance.channels.get(channel) or Channel()
     complete = outcome != IN_FLIGHT and ending(outcome) == "finished"
-    language = facts.source_lang if kind == "transcript" else facts.target_lang
-    override = facts.gloss_unit if kind == "gloss" else facts.text_unit
     return Row(
         session=record.id,
         utterance=utterance.index,
@@ -190,9 +175,9 @@ def _row(
         direction=facts.direction,
         stage=stage,
         reference=kind,
-        language=language,
-        unit=unit_of(kind, language, override),
-        references=references,
+        language=language_of(facts, kind),
+        unit=unit_in(facts, kind),
+        references=right,
         hypothesis=shown.text if complete else "",
         unfinished="" if complete else shown.text,
         partial_only=bool(shown.text) and not shown.settled_text,
@@ -211,14 +196,6 @@ def _spoken(row: Row, heard: Transcript) -> Row:
         unfinished="" if row.complete else text,
         counted=row.counted and known,
     )
-
-
-def _references(facts: ClipFacts, kind: Kind) -> list[str]:
-    if kind == "transcript":
-        return [] if facts.transcript is None else [facts.transcript]
-    if kind == "text":
-        return [] if facts.text is None else [facts.text, *facts.alt_text]
-    return [] if facts.gloss is None else [" ".join(items) for items in [facts.gloss, *facts.alt_gloss]]
 
 
 def _not_begun(record: SessionRecord, planned: Sequence[str]) -> list[Utterance]:

@@ -12,10 +12,11 @@ import msgspec
 
 import loadbench
 from loadbench.results.bundle import Bundle
+from loadbench.results.reference import tokens
 from loadbench.scoring import outputs, tables
 from loadbench.scoring.normalise import RAW, name_of, normalise
 from loadbench.scoring.outputs import OutputsError, Row
-from loadbench.scoring.wer import Errors, best, pooled, tokens
+from loadbench.scoring.wer import Errors, best, pooled
 
 SCHEMA_VERSION: Final = 1
 Fold = Callable[[Row, str], str]

@@ -3,14 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, Literal, get_args
 
 from rapidfuzz.distance import Levenshtein
-
-Unit = Literal["word", "char", "gloss"]
-UNITS: Final = get_args(Unit)
-# Written without spaces between words: a "word" there would be a whole sentence, and its rate 1.0 for one wrong sign.
-UNSPACED: Final = frozenset(("zh", "cmn", "yue", "wuu", "nan", "hak", "ja", "jpn", "zho", "th", "lo", "km", "my"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,26 +33,6 @@ class Errors:
     def rate(self) -> Fraction | None:
         """(S + D + I) / N, exact; may be above 1. None for an empty reference, which has errors but no rate."""
         return Fraction(self.total, self.n) if self.n else None
-
-
-def unit_of(kind: Literal["gloss", "transcript", "text"], language: str, override: str | None = None) -> Unit:
-    """The unit in which a reference is counted: glosses item by item, Chinese and the like by character, else words.
-
-    `override` is the corpus's own word for it ("word" or "char").
-    """
-    if override == "char":
-        return "char"
-    if kind == "gloss":
-        return "gloss"
-    if override == "word":
-        return "word"
-    return "char" if language.lower().replace("_", "-").split("-")[0] in UNSPACED else "word"
-
-
-def tokens(text: str, unit: Unit) -> list[str]:
-    """`text` cut into units: characters without any white space, or what stands between white space."""
-    words = text.split()
-    return list("".join(words)) if unit == "char" else words
 
 
 def errors(reference: Sequence[str], hypothesis: Sequence[str]) -> Errors:

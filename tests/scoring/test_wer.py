@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadbench.scoring.wer import Errors, Unit, best, errors, pooled, tokens, unit_of
+from loadbench.results.reference import Unit, tokens, unit_of
+from loadbench.scoring.wer import Errors, best, errors, pooled
 
 # reference, hypothesis, unit, N S D I
 ROWS = {
