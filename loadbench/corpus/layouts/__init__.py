@@ -1,0 +1,1 @@
+"""The layouts of corpora that are read as they lie on disk."""
