@@ -136,7 +136,7 @@ class _Work:
         self._under_way_s: dict[Path, float] = {}
         self._stopped = threading.Event()
 
-    def results(self) -> Generator["_Ready | float", None, None]:
+    def results(self) -> Generator[_Ready | float, None, None]:
         """Each clip's result, in the order of the clips; between them, now and then, the seconds that are under way.
 
         Closing it, as Ctrl-C does, drops what has not begun and ends what has.
@@ -205,7 +205,7 @@ class _Work:
         except BaseException as fault:  # whoever waits for the results has to know
             self._events.put(fault)
 
-    def _fill(self, job: _Job, strips: Sequence["strip.Strip[Any] | None"]) -> None:
+    def _fill(self, job: _Job, strips: Sequence[strip.Strip[Any] | None]) -> None:
         def tell(done_s: float) -> None:
             if self._stopped.is_set():
                 raise _StoppedError
@@ -231,7 +231,7 @@ def _trouble(clip: Clip, error: MediaError | OSError) -> _Ready:
     return _Ready(problems=[f"{_place(clip)}{problem}" for problem in _sentences(error)])
 
 
-def _strip(track: Track) -> "strip.Strip[Any] | None":
+def _strip(track: Track) -> strip.Strip[Any] | None:
     """The decoding that the segments of a file share; of a folder of frames each is read when it is asked for."""
     if track.pattern is not None:
         return None
@@ -247,7 +247,7 @@ def _content(track: Track, hashes: cache.Hashes) -> str:
 
 def _encode(
     sources: Sequence[tuple[Track, MediaForm]],
-    strips: Sequence["strip.Strip[Any] | None"],
+    strips: Sequence[strip.Strip[Any] | None],
     tail_silence_s: float,
     folder: Path,
     tell: Callable[[float], None],
