@@ -154,7 +154,7 @@ PARTS = [
         "",
     ),
     ("A look into a message", selectors.__doc__, "selectors", "selectors --rounds 3 --evaluations 5000"),
-    ("A long recording", media.__doc__, "media", "media --minutes 5 --segments 50"),
+    ("A long recording", media.__doc__, "media --minutes 20 --segments 200", "media --minutes 2 --segments 20"),
 ]
 
 
