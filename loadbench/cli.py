@@ -333,10 +333,13 @@ def corpus_prepare(
     path: Annotated[Path, typer.Argument(help="a manifest, or a folder with one")],
     profile: Annotated[str, typer.Option(help="for which profile")],
     cache: Annotated[Path | None, typer.Option(help="where; the run then needs media.cache set to it")] = None,
+    lead_in: Annotated[float, typer.Option(help="media.lead_in_s of the run", min=0, max=3600)] = 0.0,
+    tail: Annotated[float, typer.Option(help="media.tail_s of the run", min=0, max=3600)] = 0.0,
 ) -> None:
     """Encode a corpus for a profile beforehand, so that a run, or a small device, only has to stream."""
     from loadbench.corpus import manifest
     from loadbench.media import prepare
+    from loadbench.media.form import with_silence
     from loadbench.session import load
     from loadbench.watch.terminal import encoding
 
@@ -344,7 +347,7 @@ def corpus_prepare(
     tail_s = sum(step.silence_s or 0.0 for step in spoken.end)
     clips, folder = manifest.read(path), cache or prepare.default_cache()
     with encoding(quiet=False) as progress:
-        form, also = load.media_form(spoken.media), load.also_form(spoken)
+        form, also = with_silence(load.media_form(spoken.media), lead_in, tail), load.also_form(spoken)
         done = prepare.prepare(clips, form, folder, progress, tail_s, also)
     print(f"{len(done)} clips are ready for {spoken.name} in {folder}")
 

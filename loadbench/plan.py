@@ -279,6 +279,8 @@ class MediaSection(Section):
     start: Literal["on_ready", "on_plan"] | None = None
     late: Literal["burst", "drop_late"] | None = None
     cache: str | None = None
+    lead_in_s: float = Field(0.0, ge=0, le=3600, description="silence before each clip's sound, as part of its media")
+    tail_s: float = Field(0.0, ge=0, le=3600, description="silence after each clip's sound, as part of its media")
 
 
 class LimitsSection(Section):

@@ -25,6 +25,7 @@ from loadbench.engine import pipe
 from loadbench.engine import prepare as wiring
 from loadbench.engine.address import Addresses, MissingFieldError
 from loadbench.media import prepare as media
+from loadbench.media.form import with_silence
 from loadbench.media.plan import ChunkPlan
 from loadbench.plan import Plan, PlanError
 from loadbench.readings import machine, target
@@ -82,7 +83,7 @@ def prepare(
     problems += [*_fit_problems(plan, profile, clips, values), *_program_problems(plan, profile, allow_exec)]
     if problems:
         raise PlanError(problems)
-    form = load.media_form(profile.media)
+    form = with_silence(load.media_form(profile.media), plan.media.lead_in_s, plan.media.tail_s)
     tail_s = sum(step.silence_s or 0.0 for step in profile.end)
     notes: dict[str, None] = {}
 
@@ -95,6 +96,7 @@ def prepare(
         folders = media.prepare(clips, form, _cache(plan), note, tail_s, load.also_form(profile))
     except ValueError as error:
         raise PlanError(_problems_of(error)) from None
+    clips = [clip.later(plan.media.lead_in_s) for clip in clips]
     wires = Path(tempfile.mkdtemp(prefix="loadbench-wire-"))
     try:
         prepared = _prepared(plan, profile, transport, clips, values, folders, wires)
@@ -323,15 +325,16 @@ def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mappi
         problems.append(f"target.mask: only WebSocket has masks, and profile {profile.name} does not speak it")
     if plan.media.late == "drop_late" and profile.media.kind != "frames":
         problems.append(f"media.late: only frames may be dropped, and profile {profile.name} sends audio")
+    silence_s = plan.media.lead_in_s + plan.media.tail_s
+    if silence_s and profile.media.kind != "audio":
+        problems.append(f"media: only sound has lead_in_s and tail_s, and profile {profile.name} sends pictures")
     problems += _setting_problems(plan, profile, values)
     problems += [problem for slo in plan.objectives() for problem in _objective_problems(slo, profile)]
     longest = profile.pace.session_s_max
     for clip in clips:
         length = clip.tracks[0].duration_s
-        if longest is not None and length is not None and length > longest:
-            problems.append(
-                f"clip {clip.id} is {float(length):g} s long; profile {profile.name} takes at most {longest:g} s"
-            )
+        if longest is not None and length is not None and (whole_s := float(length) + silence_s) > longest:
+            problems.append(f"clip {clip.id} is {whole_s:g} s long; profile {profile.name} takes at most {longest:g} s")
     return problems
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from loadbench import plan, prepared
+from tests.media import making
 from tests.test_main_job import tone
 
 
@@ -30,6 +31,25 @@ def test_late_audio_cannot_be_dropped_so_a_plan_that_asks_for_it_is_refused(tmp_
         ready(tmp_path, media__late="drop_late")
     assert caught.value.problems == ["media.late: only frames may be dropped, and profile vosk sends audio"]
     ready(tmp_path, media__late="burst").close()
+
+
+def test_silence_before_a_clip_moves_its_activity_and_silence_after_it_its_end(tmp_path: Path) -> None:
+    words = [{"w": "good", "start": 0.2, "end": 0.5}]
+    making.wav(tmp_path / "a.wav", making.THOUSANDS)
+    row = {"id": "a", "audio_filepath": "a.wav", "activity_start": 0.2, "activity_end": 0.75, "words": words}
+    making.manifest(tmp_path, [row])
+    asked = ready(tmp_path, media__lead_in_s=2.5, media__tail_s=0.5)
+    try:
+        clip, facts = asked.start.clips[0], next(iter(asked.facts.values()))
+        assert (clip.onset_ns, clip.activity_end_ns) == (2_700_000_000, 3_250_000_000)
+        assert list(asked.media_ns.values()) == [4_000_000_000]
+        assert (facts.duration_s, facts.activity_start_s, facts.activity_end_s) == (4.0, 2.7, 3.25)
+        assert facts.words == [{"w": "good", "start": 2.7, "end": 3.0}]
+    finally:
+        asked.close()
+    with pytest.raises(plan.PlanError) as caught:
+        ready(tmp_path, target__profile="sign-frames", media__tail_s=0.5)
+    assert "media: only sound has lead_in_s and tail_s, and profile sign-frames sends pictures" in caught.value.problems
 
 
 def test_what_is_secret_in_address_headers_and_parameters_goes_to_the_engine_as_what_it_must_hide(

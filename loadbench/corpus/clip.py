@@ -1,6 +1,6 @@
 """A clip: one or more media tracks and what a right answer is."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
@@ -57,3 +57,23 @@ class Clip:
     extra: dict[str, Any] = field(default_factory=dict)
     source: str = ""
     line: int = 0
+
+    def later(self, by_s: float) -> "Clip":
+        """The same clip with so much silence before it: whatever has a time in it comes so much later."""
+        if not by_s:
+            return self
+        return replace(
+            self,
+            activity_start_s=_plus(self.activity_start_s, by_s),
+            activity_end_s=_plus(self.activity_end_s, by_s),
+            gloss_spans=tuple(_moved(span, by_s) for span in self.gloss_spans),
+            words=tuple(_moved(word, by_s) for word in self.words),
+        )
+
+
+def _plus(at_s: float | None, by_s: float) -> float | None:
+    return None if at_s is None else at_s + by_s
+
+
+def _moved(span: dict[str, Any], by_s: float) -> dict[str, Any]:
+    return span | {name: span[name] + by_s for name in ("start", "end") if span.get(name) is not None}

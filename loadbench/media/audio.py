@@ -4,6 +4,8 @@ Samples pass as 32-bit floats, which hold 16-bit and 24-bit sound exactly: where
 leave are the bytes of the file.
 """
 
+import itertools
+import operator
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any, Final
@@ -14,7 +16,8 @@ from av.audio.resampler import AudioResampler
 from numpy.typing import NDArray
 
 from loadbench.corpus.clip import Track
-from loadbench.media.decode import TOLERANCE_S, MediaError, audio_frames
+from loadbench.media import strip
+from loadbench.media.decode import TOLERANCE_S, MediaError
 from loadbench.media.form import AudioForm
 from loadbench.media.made import Made
 
@@ -25,15 +28,14 @@ FULL_SCALE: Final = {"u8": 2.0**7, "s16": 2.0**15, "s32": 2.0**31, "s64": 2.0**6
 def chunks(track: Track, form: AudioForm, tail_silence_s: float, made: Made) -> Iterator[tuple[int, int, bytes]]:
     """(due_ns, 0, bytes) of each chunk. A chunk is due when its last sample has been captured; the last is shorter.
 
+    The form's silence before and after the sound is media like it: chunks run across, and `made.duration_ns` counts it.
     `tail_silence_s` of silence follows as chunks of its own, due after the media's end: it belongs to the end script,
     not to the media, so `made.duration_ns` does not count it. Raises MediaError.
     """
     encode, taken = ENCODINGS[form.format], 0
-    for block in _cut(_resampled(_mono(track, made.notes), form.rate_hz), form.chunk_samples):
+    for block in _cut(_surrounded(_sounding(track, form, made), form), form.chunk_samples):
         taken += len(block)
         yield _due_ns(taken, form.rate_hz), 0, encode(block)
-    if not taken:
-        raise MediaError([f"{track.path}: holds no samples"])
     made.duration_ns = _due_ns(taken, form.rate_hz)
     end = taken + round(tail_silence_s * form.rate_hz)
     while taken < end:
@@ -47,18 +49,34 @@ def _due_ns(samples: int, rate_hz: int) -> int:
     return -(-samples * 1_000_000_000 // rate_hz)
 
 
-def _mono(track: Track, notes: list[str]) -> Iterator[tuple[int, Samples]]:
+def _surrounded(sound: Iterator[Samples], form: AudioForm) -> Iterator[Samples]:
+    """The sound with the silence before and after it, in pieces of a second."""
+    for seconds, inner in ((form.lead_in_s, sound), (form.tail_s, ())):
+        left = round(seconds * form.rate_hz)
+        yield from (np.zeros(min(form.rate_hz, left - at), np.float32) for at in range(0, left, form.rate_hz))
+        yield from inner
+
+
+def _sounding(track: Track, form: AudioForm, made: Made) -> Iterator[Samples]:
+    """The track's segment at the form's rate. Raises MediaError where there is not a sample of it."""
+    taken = 0
+    for block in _resampled(_mono(track, made), form.rate_hz):
+        taken += len(block)
+        yield block
+    if not taken:
+        raise MediaError([f"{track.path}: holds no samples"])
+
+
+def _mono(track: Track, made: Made) -> Iterator[tuple[int, Samples]]:
     """(rate, samples) of the track's segment at the file's own rate, cut to the sample."""
     position, start, rate = 0, 0, 0
     stop: int | None = None
-    for frame, kept in audio_frames(track.path, notes):
+    for position, frame, kept in (made.shared or strip.sound(track)).read(track.offset_s, made.notes):
         if not rate:
             rate = frame.sample_rate
             _expect(track, rate, frame.layout.nb_channels)
             start = round(track.offset_s * rate)
             stop = None if track.duration_s is None else round((track.offset_s + track.duration_s) * rate)
-        elif frame.sample_rate != rate:
-            raise MediaError([f"{track.path}: its rate changes from {rate} to {frame.sample_rate} Hz on the way"])
         first = max(start - position, 0)
         last = kept if stop is None else min(kept, stop - position)
         if last > first:
@@ -72,7 +90,7 @@ def _mono(track: Track, notes: list[str]) -> Iterator[tuple[int, Samples]]:
             [f"{track.path}: offset {float(track.offset_s)} s lies beyond its end at {float(end_s):.3f} s"]
         )
     if stop is not None and (short_s := track.offset_s + (track.duration_s or 0) - end_s) > TOLERANCE_S:
-        notes.append(f"{track.path}: ends {float(short_s):.3f} s before the end of the declared segment")
+        made.notes.append(f"{track.path}: ends {float(short_s):.3f} s before the end of the declared segment")
 
 
 def _expect(track: Track, rate: int, channels: int) -> None:
@@ -104,17 +122,19 @@ def _channel(track: Track, frame: AudioFrame) -> Samples:
 
 def _resampled(blocks: Iterator[tuple[int, Samples]], rate_hz: int) -> Iterator[Samples]:
     """The same sound at another rate, to its last sample; untouched where the rate is right."""
-    resampler: AudioResampler | None = None
-    for rate, block in blocks:
-        if rate == rate_hz:
-            yield block
-            continue
-        resampler = resampler or AudioResampler("flt", "mono", rate_hz)
+    for rate, same in itertools.groupby(blocks, key=operator.itemgetter(0)):
+        sound = (block for _, block in same)
+        yield from sound if rate == rate_hz else _converted(_cut(sound, rate), rate, rate_hz)
+
+
+def _converted(seconds: Iterator[Samples], rate: int, rate_hz: int) -> Iterator[Samples]:
+    """A second at a time: what a call costs, for each frame of a codec, would be more than the filter."""
+    resampler = AudioResampler("flt", "mono", rate_hz)
+    for block in seconds:
         frame = AudioFrame.from_ndarray(block[None], format="flt", layout="mono")
         frame.sample_rate = rate
         yield from (out.to_ndarray()[0] for out in resampler.resample(frame))
-    if resampler is not None:
-        yield from (out.to_ndarray()[0] for out in resampler.resample(None))
+    yield from (out.to_ndarray()[0] for out in resampler.resample(None))
 
 
 def _cut(blocks: Iterator[Samples], size: int) -> Iterator[Samples]:

@@ -92,10 +92,11 @@ def audio_frames(path: Path, notes: list[str]) -> Iterator[tuple[AudioFrame, int
     with opened(path, "audio") as (container, stream):
         body = _wav_body(path) if stream.codec_context.name.startswith("pcm_") else None
         samples, held = 0, None
+        whole = container.format.name == "ogg" and stream.codec_context.name == "vorbis"
         for packet in container.demux(stream):
             if body and 0 < packet.size < body.block:
                 continue  # less than one sample: FFmpeg refuses it; noted below
-            for frame in packet.decode():
+            for frame in _bare(stream, packet) if whole else packet.decode():
                 if held is not None:
                     samples += held.samples
                     yield held, held.samples
@@ -103,12 +104,24 @@ def audio_frames(path: Path, notes: list[str]) -> Iterator[tuple[AudioFrame, int
         if held is None:
             raise MediaError([f"{path}: holds no samples"])
         kept = _unpadded(held)
+        if whole and stream.duration:
+            padding = samples + held.samples - round(stream.duration * stream.time_base * held.sample_rate)
+            kept = held.samples - padding if 0 < padding < held.samples else held.samples
         yield held, kept
         if body:
             _compare_bytes(path, body, notes)
         elif stream.duration:
             announced_s = Fraction(stream.duration) * stream.time_base
             _compare_times(path, container.format.name, announced_s, Fraction(samples + kept, held.sample_rate), notes)
+
+
+def _bare(stream: Any, packet: Any) -> list[AudioFrame]:
+    """All that a packet decodes to, whatever the container says of its end.
+
+    Where all of a Vorbis file is one page, FFmpeg counts the first packet as sound, which gives none, and so cuts real
+    sound off at the end, or nothing of the padding. The file's length tells the end instead.
+    """
+    return list(stream.codec_context.decode(av.Packet(bytes(packet)) if packet.size else None))
 
 
 def video_frames(path: Path, fps: Fraction | None, notes: list[str]) -> Iterator[Shown]:
@@ -176,7 +189,7 @@ def _wav_body(path: Path) -> _WavBody | None:
     """Sizes of a RIFF file's sound in bytes, announced (None: streamed, so unknown) and present; None: no RIFF file."""
     with path.open("rb") as file:
         head = file.read(12)
-        block = 1
+        block, large = 1, 0
         if head[:4] not in (b"RIFF", b"RF64") or head[8:] != b"WAVE":
             return None
         while len(chunk := file.read(8)) == 8:
@@ -184,11 +197,15 @@ def _wav_body(path: Path) -> _WavBody | None:
             if name == b"data":
                 present = path.stat().st_size - file.tell()
                 honest = 0 < size < PLACEHOLDER_BYTES
+                if size == 0xFFFFFFFF and 0 < large < 1 << 62:
+                    size, honest = large, True
                 return _WavBody(size if honest else None, min(size, present) if honest else present, block)
+            after = file.tell() + size + (size & 1)
             if name == b"fmt ":
                 block = max(1, int.from_bytes(file.read(14)[12:14], "little"))
-                size -= 14
-            file.seek(size + (size & 1), 1)
+            elif name == b"ds64":  # EBU Tech 3306: sizes of 64 bits, of the file and then of its sound
+                large = int.from_bytes(file.read(16)[8:], "little")
+            file.seek(after)
     return None
 
 

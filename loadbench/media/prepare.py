@@ -3,14 +3,17 @@
 import contextlib
 import json
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+import queue
+import threading
+import time
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from loadbench.corpus.clip import Clip, Track
-from loadbench.media import audio, cache, video
+from loadbench.media import audio, cache, strip, video
 from loadbench.media.cache import default_cache
 from loadbench.media.decode import MediaError
 from loadbench.media.form import AudioForm, MediaForm
@@ -20,14 +23,16 @@ from loadbench.media.plan import ChunkPlan
 __all__ = ["MediaError", "Progress", "default_cache", "prepare"]
 NOTES: Final = "notes.json"
 BATCH: Final = 1000  # clips that wait for a free core
+TELL_S: Final = 0.5  # between two words about clips that are not ready yet
 Chunks = Iterator[tuple[int, int, bytes]]  # due_ns, track, payload
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far encoding is: `done` of `total` clips, the last of them `clip`; `notes` say what is odd about its media.
+    """How far encoding is: `done` of `total` clips, `clip` the last of them or the first that is still under way.
 
-    `done_s` are seconds of media; `total_s` is None where the manifest does not declare every length.
+    `notes` say what is odd about its media. `done_s` are seconds of media, those of clips under way among them, so that
+    a single recording of an hour moves too; it never falls. `total_s` is None where a length is not declared.
     """
 
     done: int
@@ -58,23 +63,23 @@ def prepare(
         cache.sweep(cache_folder)
     except OSError as error:
         raise MediaError([f"{cache_folder}: the media cache cannot be used: {error.strerror}"]) from error
-    hashes, total_s, done_s = cache.Hashes(cache_folder), _total_s(clips, form), 0.0
-    forms = [form] if also is None else [form, also]
-
-    def ready(clip: Clip) -> _Ready:
-        try:
-            return _prepared(clip, forms, cache_folder, hashes, tail_silence_s)
-        except (MediaError, OSError) as error:
-            return _Ready(problems=[f"{_place(clip)}{problem}" for problem in _sentences(error)])
-
-    with ThreadPoolExecutor(os.cpu_count()) as pool, contextlib.closing(_in_order(pool, ready, clips)) as all_ready:
-        for n, (clip, found) in enumerate(zip(clips, all_ready, strict=True), 1):
-            problems += found.problems
-            if found.folder is not None:
-                folders[clip.id] = found.folder
-            done_s += found.length_s
+    hashes, total_s = cache.Hashes(cache_folder), _total_s(clips, form)
+    work = _Work(clips, [form] if also is None else [form, also], cache_folder, hashes, tail_silence_s)
+    ended, ended_s, told_s = 0, 0.0, 0.0
+    with contextlib.closing(work.results()) as results:
+        for found in results:
+            clip = clips[min(ended, len(clips) - 1)]
+            if isinstance(found, _Ready):
+                problems += found.problems
+                if found.folder is not None:
+                    folders[clip.id] = found.folder
+                ended, ended_s = ended + 1, ended_s + found.length_s
+                told_s = max(told_s, ended_s)
+            else:
+                told_s = max(told_s, ended_s + found)
             if progress is not None:
-                progress(Progress(n, len(clips), done_s, total_s, clip.id, found.notes))
+                notes = found.notes if isinstance(found, _Ready) else ()
+                progress(Progress(ended, len(clips), told_s, total_s, clip.id, notes))
     try:
         hashes.save()
     except OSError as error:
@@ -91,24 +96,146 @@ class _Ready(NamedTuple):
     problems: Sequence[str] = ()
 
 
-def _in_order(
-    pool: ThreadPoolExecutor, ready: Callable[[Clip], _Ready], clips: Sequence[Clip]
-) -> Generator[_Ready, None, None]:
-    """Results in the order of the clips; closing it, as Ctrl-C does, drops what has not begun."""
-    for start in range(0, len(clips), BATCH):
-        yield from pool.map(ready, clips[start : start + BATCH])
+class _StoppedError(Exception):
+    """Nobody waits for the media any more."""
 
 
-def _prepared(
-    clip: Clip, forms: Sequence[MediaForm], cache_folder: Path, hashes: cache.Hashes, tail_silence_s: float
-) -> _Ready:
-    sources = [(_track(clip, form), form) for form in forms]
-    keys = [cache.key(_content(track, hashes), track, form, tail_silence_s) for track, form in sources]
-    folder = cache_folder / cache.joint(keys)
-    if not cache.finished(folder):
-        cache.fill(folder, lambda part: _encode(sources, tail_silence_s, part))
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A folder to be filled, and the places of the clips that it is for; mostly one."""
+
+    folder: Path
+    sources: Sequence[tuple[Track, MediaForm]]
+    places: list[int]
+
+    @property
+    def tracks(self) -> tuple[Track, ...]:
+        """What is read."""
+        return tuple(track for track, _ in self.sources)
+
+    @property
+    def files(self) -> Hashable:
+        """What one decoding can serve."""
+        return tuple((track.path, track.pattern, track.fps, track.kind) for track in self.tracks)
+
+
+class _Work:
+    """All clips of a corpus on the way to their folders, by as many threads as there are cores."""
+
+    def __init__(
+        self,
+        clips: Sequence[Clip],
+        forms: Sequence[MediaForm],
+        cache_folder: Path,
+        hashes: cache.Hashes,
+        tail_silence_s: float,
+    ) -> None:
+        self._clips, self._forms = clips, forms
+        self._cache, self._hashes, self._tail_silence_s = cache_folder, hashes, tail_silence_s
+        self._events: queue.SimpleQueue[tuple[int, _Ready] | BaseException] = queue.SimpleQueue()
+        self._under_way_s: dict[Path, float] = {}
+        self._stopped = threading.Event()
+
+    def results(self) -> Generator[_Ready | float, None, None]:
+        """Each clip's result, in the order of the clips; between them, now and then, the seconds that are under way.
+
+        Closing it, as Ctrl-C does, drops what has not begun and ends what has.
+        """
+        pool = ThreadPoolExecutor(os.cpu_count())
+        early: dict[int, _Ready] = {}
+        try:
+            jobs: dict[Path, _Job] = {}
+            for place, looked in enumerate(self._looked(pool)):
+                if isinstance(looked, _Ready):
+                    early[place] = looked
+                else:
+                    jobs.setdefault(looked.folder, looked).places.append(place)
+            for jobs_of_pass in strip.passes(jobs.values()):
+                pool.submit(self._pass, jobs_of_pass)
+            for place in range(len(self._clips)):
+                yield from self._until(place, early)
+                yield early.pop(place)
+        finally:
+            self._stopped.set()
+            pool.shutdown(cancel_futures=True)
+
+    def _looked(self, pool: ThreadPoolExecutor) -> Iterator[_Ready | _Job]:
+        for start in range(0, len(self._clips), BATCH):
+            yield from pool.map(self._look, self._clips[start : start + BATCH])
+
+    def _look(self, clip: Clip) -> _Ready | _Job:
+        """What the cache holds of a clip, or what is to be done."""
+        try:
+            sources = [(_track(clip, form), form) for form in self._forms]
+            keys = [
+                cache.key(_content(track, self._hashes), track, form, self._tail_silence_s) for track, form in sources
+            ]
+            folder = self._cache / cache.joint(keys)
+            return _found(folder) if cache.finished(folder) else _Job(folder, sources, [])
+        except (MediaError, OSError) as error:
+            return _trouble(clip, error)
+
+    def _until(self, place: int, early: dict[int, _Ready]) -> Iterator[float]:
+        """Take what comes until a clip's result is there; twice a second, how far the others are."""
+        told = time.monotonic()
+        while place not in early:
+            try:
+                event = self._events.get(timeout=TELL_S)
+            except queue.Empty:
+                pass
+            else:
+                if isinstance(event, BaseException):
+                    raise event
+                early[event[0]] = event[1]
+            if place not in early and time.monotonic() - told >= TELL_S:
+                told = time.monotonic()
+                yield sum(found.length_s for found in early.values()) + sum(list(self._under_way_s.values()))
+
+    def _pass(self, jobs: Sequence[_Job]) -> None:
+        """Fill the folders of jobs that read one decoding of their files."""
+        try:
+            strips = [_strip(track) for track in jobs[0].tracks]
+            for job, after in zip(jobs, [*jobs[1:], None], strict=True):
+                for at, source in enumerate(strips):
+                    if source is not None:
+                        source.hold_from(None if after is None else after.tracks[at].offset_s)
+                self._fill(job, strips)
+        except _StoppedError:
+            pass
+        except BaseException as fault:  # whoever waits for the results has to know
+            self._events.put(fault)
+
+    def _fill(self, job: _Job, strips: Sequence[strip.Strip[Any] | None]) -> None:
+        def tell(done_s: float) -> None:
+            if self._stopped.is_set():
+                raise _StoppedError
+            self._under_way_s[job.folder] = done_s
+
+        try:
+            tell(0.0)
+            cache.fill(job.folder, lambda part: _encode(job.sources, strips, self._tail_silence_s, part, tell))
+            found = [_found(job.folder)] * len(job.places)
+        except (MediaError, OSError) as error:
+            found = [_trouble(self._clips[place], error) for place in job.places]
+        self._under_way_s.pop(job.folder, None)
+        for place, ready in zip(job.places, found, strict=True):
+            self._events.put((place, ready))
+
+
+def _found(folder: Path) -> _Ready:
     notes = tuple(json.loads((folder / NOTES).read_text(encoding="utf-8")))
     return _Ready(folder, ChunkPlan.load(folder).duration_ns / 1e9, notes)
+
+
+def _trouble(clip: Clip, error: MediaError | OSError) -> _Ready:
+    return _Ready(problems=[f"{_place(clip)}{problem}" for problem in _sentences(error)])
+
+
+def _strip(track: Track) -> strip.Strip[Any] | None:
+    """The decoding that the segments of a file share; of a folder of frames each is read when it is asked for."""
+    if track.pattern is not None:
+        return None
+    return strip.sound(track) if track.kind == "audio" else strip.pictures(track)
 
 
 def _content(track: Track, hashes: cache.Hashes) -> str:
@@ -118,12 +245,31 @@ def _content(track: Track, hashes: cache.Hashes) -> str:
     return content
 
 
-def _encode(sources: Sequence[tuple[Track, MediaForm]], tail_silence_s: float, folder: Path) -> None:
-    made = [Made() for _ in sources]
+def _encode(
+    sources: Sequence[tuple[Track, MediaForm]],
+    strips: Sequence[strip.Strip[Any] | None],
+    tail_silence_s: float,
+    folder: Path,
+    tell: Callable[[float], None],
+) -> None:
+    made = [Made(shared=shared) for shared in strips]
     first, *also = [_chunks(track, form, tail_silence_s, own) for (track, form), own in zip(sources, made, strict=True)]
-    chunks = _beside(first, also[0], made[0]) if also else first
-    ChunkPlan.write(folder, chunks, lambda: made[0].duration_ns, len(sources))
+    if also:
+        first = _beside(first, _later(also[0], sources[0][1]), made[0])
+    ChunkPlan.write(folder, _told(first, tell), lambda: made[0].duration_ns, len(sources))
     (folder / NOTES).write_text(json.dumps([note for own in made for note in own.notes]), encoding="utf-8")
+
+
+def _told(chunks: Chunks, tell: Callable[[float], None]) -> Chunks:
+    for chunk in chunks:
+        tell(chunk[0] / 1e9)
+        yield chunk
+
+
+def _later(chunks: Chunks, form: MediaForm) -> Chunks:
+    """The second medium moved behind the silence that stands before the first."""
+    lead_ns = round(form.lead_in_s * 1e9) if isinstance(form, AudioForm) else 0
+    return ((due_ns + lead_ns, track, data) for due_ns, track, data in chunks)
 
 
 def _beside(first: Chunks, also: Chunks, made: Made) -> Chunks:
@@ -163,7 +309,8 @@ def _track(clip: Clip, form: MediaForm) -> Track:
 def _total_s(clips: Sequence[Clip], form: MediaForm) -> float | None:
     kind = "audio" if isinstance(form, AudioForm) else "video"
     declared = [next((track.duration_s for track in clip.tracks if track.kind == kind), None) for clip in clips]
-    known = [float(length) for length in declared if length is not None]
+    silence_s = form.lead_in_s + form.tail_s if isinstance(form, AudioForm) else 0.0
+    known = [float(length) + silence_s for length in declared if length is not None]
     return sum(known) if len(known) == len(declared) else None
 
 

@@ -13,7 +13,8 @@ from av.buffer import Buffer
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from loadbench.corpus.clip import Track
-from loadbench.media.decode import TOLERANCE_S, MediaError, Shown, video_frames
+from loadbench.media import strip
+from loadbench.media.decode import TOLERANCE_S, MediaError, Shown
 from loadbench.media.form import FrameForm
 from loadbench.media.frames import numbered
 from loadbench.media.made import Made
@@ -41,7 +42,7 @@ def chunks(track: Track, form: FrameForm, made: Made) -> Iterator[tuple[int, int
     start, end, stop, slot, taken = track.offset_s, Fraction(0), None, -1, 0
     if track.duration_s is not None:
         stop = start + track.duration_s
-    for at, until, picture in _pictures(track, made.notes):
+    for at, until, picture in _pictures(track, made):
         if stop is not None and at >= stop:
             end = stop
             break
@@ -70,19 +71,19 @@ def _ns(seconds: Fraction) -> int:
     return math.ceil(seconds * 1_000_000_000)
 
 
-def _pictures(track: Track, notes: list[str]) -> Iterator[tuple[Fraction, Fraction, Picture]]:
+def _pictures(track: Track, made: Made) -> Iterator[tuple[Fraction, Fraction, Picture]]:
     """From and until when each picture is seen, and how to get it: frames that are left out need not be converted."""
     if track.pattern is not None:
-        frames = numbered(track, notes)
+        frames = numbered(track, made.notes)
         period, first = 1 / (track.fps or Fraction(25)), frames[0][0]
         for number, path in frames:
             at = (number - first) * period  # a missing number is a lost frame: those after it keep their time
             yield at, at + period, partial(_read, path)
         return
     told = False
-    for shown in video_frames(track.path, track.fps, notes):
+    for shown in (made.shared or strip.pictures(track)).read(track.offset_s, made.notes):
         if not told and shown.frame.color_trc in WIDE_RANGE:
-            notes.append(f"{track.path}: high dynamic range, converted to 8 bits without tone mapping")
+            made.notes.append(f"{track.path}: high dynamic range, converted to 8 bits without tone mapping")
             told = True
         yield shown.at_s, shown.until_s, partial(_upright, shown)
 

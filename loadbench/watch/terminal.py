@@ -35,6 +35,14 @@ class Encoded(Protocol):
     def clip(self) -> str:
         """The clip that was last at work."""
 
+    @property
+    def done_s(self) -> float:
+        """Seconds of media that are encoded."""
+
+    @property
+    def total_s(self) -> float | None:
+        """Of so many; None: not known."""
+
 
 class View:
     """Shows a run on `stream` (stderr) while it goes on; with `quiet` nothing at all.
@@ -148,9 +156,14 @@ def encoding(quiet: bool, stream: TextIO | None = None) -> Iterator[Callable[[En
         task = bar.add_task("", total=None)
 
         def show(progress: Encoded) -> None:
-            bar.update(task, completed=progress.done, total=progress.total, description=progress.clip)
+            text = f"{_clock(progress.done_s)}{_of(progress.total_s)} of media  {progress.clip}"
+            bar.update(task, completed=progress.done, total=progress.total, description=text)
 
         yield show
+
+
+def _of(total_s: float | None) -> str:
+    return "" if total_s is None else f" of {_clock(total_s)}"
 
 
 def _sessions(figures: Figures) -> str:

@@ -24,6 +24,7 @@ def wav(
     rate: int = 16_000,
     bits: int = 16,
     announced: int | None = None,
+    before_fmt: bytes = b"",
     before_data: bytes = b"",
     extensible: bool = False,
 ) -> Path:
@@ -33,7 +34,8 @@ def wav(
     if extensible:
         fmt += struct.pack("<HHI", 22, bits, 4) + struct.pack("<H", tag) + GUID_TAIL
     size = len(data) if announced is None else announced
-    body = b"fmt " + struct.pack("<I", len(fmt)) + fmt + before_data + b"data" + struct.pack("<I", size) + data
+    body = before_fmt + b"fmt " + struct.pack("<I", len(fmt)) + fmt
+    body += before_data + b"data" + struct.pack("<I", size) + data
     path.write_bytes(b"RIFF" + struct.pack("<I", min(4 + len(body) - len(data) + size, 0xFFFFFFFF)) + b"WAVE" + body)
     return path
 
@@ -42,14 +44,23 @@ def tone(seconds: float, rate: int = 16_000, hz: float = 440.0) -> NDArray[np.in
     return np.rint(9000 * np.sin(np.arange(round(seconds * rate)) * 2 * np.pi * hz / rate)).astype(np.int16)
 
 
-def encoded(path: Path, sound: NDArray[np.int16], codec: str, rate: int = 16_000) -> Path:
-    """A mono file by one of PyAV's encoders."""
-    with av.open(str(path), "w") as file:
-        stream: Any = file.add_stream(codec, rate=rate, layout="mono")
+def encoded(
+    path: Path,
+    sound: NDArray[np.int16],
+    codec: str,
+    rate: int = 16_000,
+    channels: int = 1,
+    options: dict[str, str] | None = None,
+    muxing: dict[str, str] | None = None,
+) -> Path:
+    """A file by one of PyAV's encoders, the same sound on all channels."""
+    layout = {1: "mono", 2: "stereo"}[channels]
+    with av.open(str(path), "w", options=muxing or {}) as file:
+        stream: Any = file.add_stream(codec, rate=rate, layout=layout, options=options or {})
         resampler = av.AudioResampler(
-            stream.format.name, "mono", rate, frame_size=stream.codec_context.frame_size or None
+            stream.format.name, layout, rate, frame_size=stream.codec_context.frame_size or None
         )
-        frame = av.AudioFrame.from_ndarray(sound[None], format="s16", layout="mono")
+        frame = av.AudioFrame.from_ndarray(np.repeat(sound, channels)[None], format="s16", layout=layout)
         frame.sample_rate, frame.pts, frame.time_base = rate, 0, Fraction(1, rate)
         for piece in (*resampler.resample(frame), *resampler.resample(None), None):
             file.mux(stream.encode(piece))

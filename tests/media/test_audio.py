@@ -38,37 +38,6 @@ def refused(path: Path, **track: Any) -> str:
     return str(caught.value)
 
 
-FLOATS = np.full(16_000, 1000 / 32768, "<f4").tobytes()
-WIDE = (b"\x00" + THOUSANDS[:2]) * 16_000
-ODD_LIST = b"LIST" + struct.pack("<I", 5) + b"INFO\0" + b"\0"
-
-
-@pytest.mark.parametrize(
-    ("data", "header"),
-    [
-        (THOUSANDS, {}),
-        (THOUSANDS, {"extensible": True}),
-        (WIDE, {"extensible": True, "bits": 24}),
-        (FLOATS, {"extensible": True, "bits": 32, "tag": 3}),
-        (THOUSANDS, {"before_data": ODD_LIST}),  # the sound then begins at an odd place, after a pad byte
-        (FLOATS, {"tag": 3, "bits": 32}),
-        (WIDE, {"bits": 24}),
-        (THOUSANDS, {"announced": 0xFFFFFFFF}),  # written to a pipe
-        (THOUSANDS, {"announced": 2_000_000_000}),
-        (THOUSANDS, {"announced": 0}),
-        (THOUSANDS + THOUSANDS, {"announced": len(THOUSANDS)}),  # what follows the sound is no sound
-    ],
-)
-def test_each_kind_of_wav_gives_its_own_samples_and_no_header(
-    tmp_path: Path, data: bytes, header: dict[str, Any]
-) -> None:
-    due, payloads, made = made_of(wav(tmp_path / "a.wav", data, **header))
-    assert b"".join(payloads) == THOUSANDS
-    assert payloads[0][:2] == b"\xe8\x03"
-    assert due == [200_000_000, 400_000_000, 600_000_000, 800_000_000, 1_000_000_000]
-    assert made == Made(1_000_000_000, [])
-
-
 @pytest.mark.parametrize(("tag", "kind", "code"), [(6, "alaw", 0xFA), (7, "mulaw", 0xCE)])
 def test_telephone_sound_passes_unchanged_in_its_own_coding_and_is_decoded_for_others(
     tmp_path: Path, tag: int, kind: str, code: int
@@ -123,6 +92,17 @@ def test_silence_of_the_end_script_follows_the_media_and_does_not_lengthen_it(tm
     assert set(payloads[2] + payloads[3]) == {0}
     assert due == [200_000_000, 250_000_000, 450_000_000, 500_000_000]
     assert made.duration_ns == 250_000_000
+
+
+def test_silence_before_and_after_is_media_and_the_loudness_of_the_sound_stays(tmp_path: Path) -> None:
+    quiet = np.array([1, -1, 2, 0] * 1000, "<i2").tobytes()
+    made, track = Made(), Track("audio", wav(tmp_path / "a.wav", quiet))
+    rows = list(audio.chunks(track, AudioForm("s16le", 16_000, 3200, lead_in_s=1.3, tail_s=0.1), 0.2, made))
+    sound = b"".join(data for _, _, data in rows)
+    assert sound == b"\0\0" * 20_800 + quiet + b"\0\0" * 1600 + b"\0\0" * 3200
+    assert made.duration_ns == 1_650_000_000  # without the silence of the end script
+    assert [len(data) // 2 for _, _, data in rows] == [3200] * 8 + [800, 3200]
+    assert [rows[0][0], rows[8][0], rows[9][0]] == [200_000_000, 1_650_000_000, 1_850_000_000]
 
 
 @pytest.mark.parametrize(("kind", "silence"), [("alaw", 0xD5), ("mulaw", 0xFF), ("s16le", 0), ("f32le", 0)])

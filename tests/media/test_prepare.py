@@ -3,19 +3,23 @@
 import hashlib
 import multiprocessing
 import os
+import subprocess
+import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 
 from loadbench.corpus.clip import Clip, Track
-from loadbench.media import prepare
-from loadbench.media.form import AudioForm, FrameForm
+from loadbench.media import decode, prepare
+from loadbench.media.form import AudioForm, FrameForm, with_silence
 from loadbench.media.plan import ChunkPlan
 from loadbench.media.prepare import MediaError, Progress
 from tests.media import making
+from tests.media.making import THOUSANDS
 
 FORM = AudioForm("s16le", 16_000, 3200)
 
@@ -31,6 +35,7 @@ def sound(folder: Path, name: str = "a.wav", **track: Any) -> Track:
 def test_each_clip_gets_a_plan_and_the_second_time_nothing_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(prepare, "TELL_S", 60)  # on a slow machine there would be more to tell
     clips = [clip("a", sound(tmp_path)), clip("b", sound(tmp_path, duration_s=Fraction("0.5")))]
     seen: list[Progress] = []
     first = prepare.prepare(clips, FORM, tmp_path / "cache", seen.append)
@@ -124,6 +129,15 @@ def test_silence_of_the_end_script_makes_a_plan_of_its_own(tmp_path: Path) -> No
     assert tailed.due_ns[-1] == 1_300_000_000
 
 
+def test_a_second_medium_moves_behind_the_silence_before_the_first(tmp_path: Path) -> None:
+    both = clip("a", sound(tmp_path), pictures(tmp_path, "v", 4, fps=4))
+    form = with_silence(FORM, 0.4, 0.1)
+    plan = ChunkPlan.load(prepare.prepare([both], form, tmp_path / "cache", also=FrameForm())["a"])
+    film_ms = [due // 10**6 for due, track in zip(plan.due_ns.tolist(), plan.track.tolist(), strict=True) if track]
+    assert (plan.duration_ns, film_ms) == (1_500_000_000, [400, 650, 900, 1150])
+    assert with_silence(FrameForm(), 0.4, 0.1) == FrameForm()
+
+
 def test_all_problems_come_at_once_with_their_places(tmp_path: Path) -> None:
     good = sound(tmp_path)
     digest = hashlib.sha256(good.path.read_bytes()).hexdigest()
@@ -155,6 +169,85 @@ def _prepare(folder: Path) -> None:
     clips = [clip(name, Track("audio", folder / f"{name}.wav")) for name in "abcdefgh"]
     done = prepare.prepare(clips, FORM, folder / "cache")
     os._exit(0 if all(len(ChunkPlan.load(path)) == 5 for path in done.values()) else 1)
+
+
+def test_segments_of_a_file_are_made_from_one_decoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded = []
+    monkeypatch.setattr(decode, "opened", lambda *what, opened=decode.opened: decoded.append(what) or opened(*what))
+    numbers = np.arange(16_000, dtype="<i2").tobytes()
+    path = making.wav(tmp_path / "talk.wav", numbers)
+    cuts = [Track("audio", path, offset_s=Fraction(n, 20), duration_s=Fraction(1, 20)) for n in range(20)]
+    clips = [clip(f"c{n}", cut) for n, cut in reversed(list(enumerate(cuts)))]
+    clips += [clip("again", cuts[7]), clip("late", Track("audio", path, offset_s=Fraction(2)), line=22)]
+    with pytest.raises(MediaError) as caught:
+        prepare.prepare(clips, FORM, tmp_path / "cache")
+    assert caught.value.problems == [
+        f"corpus/manifest.jsonl:22: clip late: {path}: offset 2.0 s lies beyond its end at 1.000 s"
+    ]
+    assert len(decoded) == 1
+    done = prepare.prepare(clips[:-1], FORM, tmp_path / "cache")
+    assert b"".join(ChunkPlan.load(done[f"c{n}"])._payload for n in range(20)) == numbers
+    assert done["again"] == done["c7"]
+    assert len(decoded) == 1
+
+
+def test_one_long_recording_shows_how_far_it_is_and_leaves_no_trace_where_it_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prepare, "TELL_S", 0.0)
+    path = making.wav(tmp_path / "a.wav", THOUSANDS * 60)
+    seen: list[Progress] = []
+    prepare.prepare([clip("talk", Track("audio", path))], FORM, tmp_path / "cache", seen.append)
+    lengths_s = [state.done_s for state in seen]
+    assert lengths_s == sorted(lengths_s)
+    assert len({length_s for length_s in lengths_s if 0 < length_s < 60}) > 1
+    assert {(state.done, state.clip) for state in seen[:-1]} == {(0, "talk")}
+    assert seen[-1] == Progress(1, 1, 60.0, None, "talk")
+
+    class GivenUpError(Exception):
+        pass
+
+    def give_up(state: Progress) -> None:
+        if state.done_s:
+            raise GivenUpError
+
+    with pytest.raises(GivenUpError):
+        prepare.prepare([clip("talk", Track("audio", path))], FORM, tmp_path / "other", give_up)
+    assert list((tmp_path / "other").glob("*")) == []
+
+
+def test_a_fault_of_ours_on_a_thread_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepare.audio, "chunks", lambda *_: [][0])
+    with pytest.raises(IndexError):
+        prepare.prepare([clip("a", sound(tmp_path))], FORM, tmp_path / "cache")
+
+
+def test_a_long_recording_never_sits_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "a.wav"
+    making.wav(path, b"", announced=0)
+    with path.open("ab") as file:
+        for _ in range(600):
+            file.write(THOUSANDS)  # 10 minutes: 19 MB, 38 as the samples pass
+    asked = [sys.executable, "-c", MEASURED, str(path), str(tmp_path / "cache")]
+    grown = subprocess.run(asked, check=True, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": PATH})
+    assert 0 <= int(grown.stdout) < 12_000
+
+
+MEASURED = """
+import resource, sys
+from pathlib import Path
+from loadbench.corpus.clip import Clip, Track
+from loadbench.media.form import AudioForm
+from loadbench.media.prepare import prepare
+
+def ready(offset_s, duration_s):
+    track = Track("audio", Path(sys.argv[1]), offset_s=offset_s, duration_s=duration_s)
+    prepare([Clip("a", "speech2text", (track,), "en", "en")], AudioForm("s16le", 16_000, 3200), Path(sys.argv[2]))
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+print(-ready(0, 1) + ready(0, None))
+"""
+PATH = os.pathsep.join(sys.path)
 
 
 def test_processes_at_once_come_to_the_same_folders(tmp_path: Path) -> None:

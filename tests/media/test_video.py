@@ -70,27 +70,6 @@ def test_a_variable_rate_stays_variable(tmp_path: Path, name: str, bframes: str)
     assert 480 < made.duration_ns / 1e6 <= 600
 
 
-def test_time_begins_with_the_first_frame_wherever_the_file_begins(tmp_path: Path) -> None:
-    late = [time + 1234 for time in STEADY]
-    due, _, made = made_of(making.video(tmp_path / "a.mkv", late))
-    assert due == list(STEADY)
-    assert made.duration_ns == 1_000_000_000
-
-
-def test_fragments_without_a_frame_count_are_read_to_the_end(tmp_path: Path) -> None:
-    muxing = {"movflags": "frag_keyframe+empty_moov"}
-    assert made_of(making.video(tmp_path / "a.mp4", STEADY, muxing=muxing))[0] == list(STEADY)
-
-
-@pytest.mark.parametrize(("fps", "step"), [(None, 40), (Fraction(50), 20)])
-def test_frames_without_times_go_by_their_index_and_it_is_said(tmp_path: Path, fps: Fraction | None, step: int) -> None:
-    path = making.video(tmp_path / "a.h264", STEADY, container="h264")
-    due, _, made = made_of(path, fps=fps)
-    assert due == list(range(0, 25 * step, step))
-    assert made.duration_ns == 25 * step * 10**6
-    assert made.notes == [f"{path}: its pictures have no times of their own: taken as {fps or 25} a second"]
-
-
 @pytest.mark.parametrize(
     ("turn", "corners"),
     [
@@ -110,13 +89,6 @@ def test_pictures_are_turned_and_mirrored_as_the_file_asks(
     picture = made_of(making.video(tmp_path / "a.mp4", [0, 40], turn=turn))[1][0]
     assert making.colours(picture) == corners
     assert picture.size == ((48, 64) if turn and turn[0] in (90, 270) else (64, 48))
-
-
-def test_pixels_that_are_not_square_become_square_and_the_picture_no_larger(tmp_path: Path) -> None:
-    wide = making.video(tmp_path / "wide.mp4", [0, 40], aspect=Fraction(4, 3))
-    tall = making.video(tmp_path / "tall.mp4", [0, 40], aspect=Fraction(3, 4))
-    assert made_of(wide)[1][0].size == (64, 36)
-    assert made_of(tall)[1][0].size == (48, 48)
 
 
 @pytest.mark.parametrize(

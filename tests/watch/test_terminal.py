@@ -135,17 +135,21 @@ def test_what_is_left_is_time_or_sessions_or_unknown(
 
 
 class Step:
-    def __init__(self, done: int, total: int, clip: str) -> None:
-        self.done, self.total, self.clip = done, total, clip
+    def __init__(self, done: int, total: int, clip: str, done_s: float, total_s: float | None) -> None:
+        self.done, self.total, self.clip, self.done_s, self.total_s = done, total, clip, done_s, total_s
 
 
 def test_encoding_shows_a_bar_on_a_terminal_and_asks_for_no_progress_elsewhere() -> None:
     out = Tty()
     with encoding(quiet=False, stream=out) as show:
         assert show is not None
-        show(Step(3, 3, "clip [red]"))
+        show(Step(3, 3, "clip [red]", 754.0, 3600.0))
     assert "3/3" in out.getvalue()
-    assert "clip [red]" in out.getvalue()
+    assert "12:34 of 60:00 of media  clip [red]" in out.getvalue()
+    with encoding(quiet=False, stream=(unknown := Tty())) as show:
+        assert show is not None
+        show(Step(0, 1, "talk", 754.0, None))
+    assert "12:34 of media  talk" in unknown.getvalue()
     for quiet, stream in ((True, Tty()), (False, io.StringIO())):
         with encoding(quiet=quiet, stream=stream) as show:
             assert show is None
