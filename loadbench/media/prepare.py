@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from loadbench.corpus.clip import Clip, Track
-from loadbench.media import audio, cache, video
+from loadbench.media import audio, cache, landmarks, recording, video
 from loadbench.media.cache import default_cache
 from loadbench.media.decode import MediaError
-from loadbench.media.form import AudioForm, MediaForm
+from loadbench.media.form import TRACKS, AudioForm, LandmarksForm, MediaForm, RecordingForm
 from loadbench.media.made import Made
 from loadbench.media.plan import ChunkPlan
 
@@ -148,12 +148,16 @@ def _beside(first: Chunks, also: Chunks, made: Made) -> Chunks:
 def _chunks(track: Track, form: MediaForm, tail_silence_s: float, made: Made) -> Chunks:
     if isinstance(form, AudioForm):
         return audio.chunks(track, form, tail_silence_s, made)
+    if isinstance(form, RecordingForm):
+        return recording.chunks(track, form, tail_silence_s, made)
+    if isinstance(form, LandmarksForm):
+        return landmarks.chunks(track, form, made)
     return video.chunks(track, form, made)
 
 
 def _track(clip: Clip, form: MediaForm) -> Track:
     """The clip's first track of the kind that the form needs."""
-    kind = "audio" if isinstance(form, AudioForm) else "video"
+    kind = TRACKS[form.kind]
     for track in clip.tracks:
         if track.kind == kind:
             return track
@@ -161,7 +165,7 @@ def _track(clip: Clip, form: MediaForm) -> Track:
 
 
 def _total_s(clips: Sequence[Clip], form: MediaForm) -> float | None:
-    kind = "audio" if isinstance(form, AudioForm) else "video"
+    kind = TRACKS[form.kind]
     declared = [next((track.duration_s for track in clip.tracks if track.kind == kind), None) for clip in clips]
     known = [float(length) for length in declared if length is not None]
     return sum(known) if len(known) == len(declared) else None
