@@ -321,7 +321,7 @@ def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mappi
     problems = _address_problems(plan.target.url or profile.transport.url or "", profile)
     if plan.target.mask == "fresh" and profile.transport.kind != "websocket":
         problems.append(f"target.mask: only WebSocket has masks, and profile {profile.name} does not speak it")
-    if plan.media.late == "drop_late" and profile.media.kind != "frames":
+    if plan.media.late == "drop_late" and profile.media.kind == "audio":
         problems.append(f"media.late: only frames may be dropped, and profile {profile.name} sends audio")
     problems += _setting_problems(plan, profile, values)
     problems += [problem for slo in plan.objectives() for problem in _objective_problems(slo, profile)]
