@@ -32,7 +32,9 @@ from loadbench.results.outcome import ending
 from loadbench.results.record import SessionRecord, Started
 from loadbench.results.run import Done
 from loadbench.results.tick import Tick
+from loadbench.session.ending import judged_again
 from loadbench.session.message import media_kinds
+from loadbench.session.profile import Profile
 from loadbench.simulator import responder, serve
 from loadbench.watch.exporter import Exporter
 from loadbench.watch.terminal import View
@@ -139,7 +141,7 @@ async def _watch(
     async for event in engine.events():
         if isinstance(event, Tick) and watching is not None:
             event.readings |= watching.latest()
-        await _open(event, reels)
+        await _open(event, reels, prepared.profile)
         writer.take(event)
         exporter.take(event)
         if isinstance(event, Started | SessionRecord | Tick):
@@ -176,12 +178,13 @@ def _watching(prepared: Prepared, engine: host.EngineProcess) -> Watching:
     return Watching(Target(engine.pid, itself=False) if started and engine.pid else None)
 
 
-async def _open(event: pipe.Outbound, reels: Reels) -> None:
+async def _open(event: pipe.Outbound, reels: Reels, profile: Profile) -> None:
     """Complete a sampled session's record by what is in its media, before anybody reads it."""
     if isinstance(event, MediaPiece):
         reels.keep(event)
     elif isinstance(event, SessionRecord) and reels.holds(event.id):
         await asyncio.to_thread(reels.open, event)
+        judged_again(event, profile.headline, profile.media_channels.get(profile.headline))
 
 
 def _note(event: pipe.Ready | pipe.Finished, done: Done, prepared: Prepared, view: View) -> None:

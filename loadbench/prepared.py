@@ -323,7 +323,7 @@ def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mappi
     problems = _address_problems(plan.target.url or profile.transport.url or "", profile)
     if plan.target.mask == "fresh" and profile.transport.kind != "websocket":
         problems.append(f"target.mask: only WebSocket has masks, and profile {profile.name} does not speak it")
-    if plan.media.late == "drop_late" and profile.media.kind != "frames":
+    if plan.media.late == "drop_late" and profile.media.kind == "audio":
         problems.append(f"media.late: only frames may be dropped, and profile {profile.name} sends audio")
     silence_s = plan.media.lead_in_s + plan.media.tail_s
     if silence_s and profile.media.kind != "audio":

@@ -70,13 +70,17 @@ def row(profile: Profile) -> list[str]:
 def media(part: MediaPart) -> str:
     """What is sent, in a few words."""
     way = "binary"
+    if part.kind == "landmarks":
+        return "landmarks in JSON" if part.batch is None else f"landmarks in JSON, {part.batch} frames together"
     if part.frame == "text":
         way = "numbers in JSON" if payload_of(part.message) == FLOATS else "base64 in JSON"
     if part.kind == "frames":
         return f"{part.codec.upper()} frames, {way}"
     length = f"{part.chunk_ms:g} ms" if part.chunk_ms is not None else f"{part.chunk_bytes} bytes"
     length = "whole clips" if part.pace == "whole" else length
-    return f"{part.format} {part.rate_hz / 1000:g} kHz, {length}, {way}"
+    coding = {"webm": "Opus in webm", "ogg": "Opus in ogg", "wav": f"{part.format} with a WAV head"}
+    form = part.format if part.container is None else coding[part.container]
+    return f"{form} {part.rate_hz / 1000:g} kHz, {length}, {way}"
 
 
 if __name__ == "__main__":

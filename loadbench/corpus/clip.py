@@ -6,17 +6,20 @@ from pathlib import Path
 from typing import Any, Literal
 
 Direction = Literal["sign2spoken", "spoken2sign", "speech2text"]
+Kind = Literal["audio", "video", "landmarks"]
 
 
 @dataclass(frozen=True, slots=True)
 class Track:
     """One medium of a clip. `path` is a media file, or a folder of frames where `pattern` is set.
 
+    Landmarks are what a detector has found in the pictures of a video; the file is described in docs/landmarks.md.
+
     `offset_s` and `duration_s` cut a segment out of the file (`None`: to its end). `sample_rate` and `channel` are
     expectations to verify, `channel` an index or "mix".
     """
 
-    kind: Literal["audio", "video"]
+    kind: Kind
     path: Path
     pattern: str | None = None
     fps: Fraction | None = None

@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, StringConstraints, WithJsonSchema
 
-from loadbench.corpus.clip import Clip, Direction, Track
+from loadbench.corpus.clip import Clip, Direction, Kind, Track
 
 MAX_GLOSSES: Final = 15  # sign words of a sentence, T/CADHOH 0004-2023, Appendix B
 RATE: Final = re.compile(r"\d{1,6}(\.\d+)?|\d{1,9}/[1-9]\d{0,8}", re.ASCII)
@@ -76,7 +76,7 @@ class Medium(Part):
 class TrackEntry(Medium):
     """One of several media of a clip."""
 
-    kind: Literal["audio", "video"]
+    kind: Kind
     filepath: Word | None = None
 
 
@@ -108,6 +108,7 @@ class Sample(Medium):
     direction: Direction
     video_filepath: Word | None = None
     audio_filepath: Word | None = None
+    landmarks_filepath: Word | None = None
     tracks: list[TrackEntry] | None = Field(None, min_length=1)
     source_lang: Word
     target_lang: Word
@@ -158,16 +159,31 @@ class Sample(Medium):
             line=line,
         )
 
-    def media(self) -> list[tuple[Medium, Literal["audio", "video"], str | None]]:
-        """Each medium with its kind and its file (None: a folder of frames)."""
+    def media(self) -> list[tuple[Medium, Kind, str | None]]:
+        """Each medium with its kind and its file (None: a folder of frames); landmarks come behind what they are of."""
         if self.tracks is not None:
             return [(entry, entry.kind, entry.filepath) for entry in self.tracks]
+        found: list[tuple[Medium, Kind, str | None]] = []
         if self.audio_filepath is not None:
-            return [(self, "audio", self.audio_filepath)]
-        return [(self, "video", self.video_filepath)]
+            found.append((self, "audio", self.audio_filepath))
+        elif self.video_filepath is not None or self.frames_dir is not None:
+            found.append((self, "video", self.video_filepath))
+        if self.landmarks_filepath is not None:
+            found.append((self, "landmarks", self.landmarks_filepath))
+        return found
 
 
-def _track(medium: Medium, kind: Literal["audio", "video"], file: str | None, folder: Path) -> Track:
+def _track(medium: Medium, kind: Kind, file: str | None, folder: Path) -> Track:
+    sha256 = None if medium.sha256 is None else medium.sha256.lower()
+    if kind == "landmarks":  # what else a line expects is expected of the pictures
+        beside = isinstance(medium, Sample) and len(medium.media()) > 1
+        return Track(
+            kind="landmarks",
+            path=folder / (file or ""),
+            offset_s=medium.offset,
+            duration_s=medium.duration,
+            sha256=None if beside else sha256,
+        )
     return Track(
         kind=kind,
         path=folder / (file or medium.frames_dir or ""),
@@ -177,22 +193,26 @@ def _track(medium: Medium, kind: Literal["audio", "video"], file: str | None, fo
         duration_s=medium.duration,
         sample_rate=medium.sample_rate,
         channel=medium.channel,
-        sha256=None if medium.sha256 is None else medium.sha256.lower(),
+        sha256=sha256,
     )
 
 
 def problems(sample: Sample, folder: Path) -> Iterator[str]:
     """What makes the line unusable, beyond the types of its fields."""
     given = [name for name in ("video_filepath", "frames_dir", "audio_filepath", "tracks") if getattr(sample, name)]
-    if len(given) != 1:
+    if len(given) > 1 or not (given or sample.landmarks_filepath):
         said = f"has {' and '.join(given)}" if given else "names no medium"
-        yield f"{said}: give one of video_filepath, frames_dir, audio_filepath, tracks"
+        yield f"{said}: give one of video_filepath, frames_dir, audio_filepath, landmarks_filepath, tracks"
+    elif given == ["tracks"] and sample.landmarks_filepath:
+        yield "landmarks_filepath: beside tracks, landmarks are one of them"
     else:
+        found: dict[str, None] = {}  # offset and duration are those of all media of a line
         for n, (medium, kind, file) in enumerate(sample.media()):
             where = "" if sample.tracks is None else f"tracks[{n}]."
-            yield from (where + problem for problem in _medium_problems(medium, kind, file, folder))
+            found |= dict.fromkeys(where + problem for problem in _medium_problems(medium, kind, file, folder))
+        yield from found
         if sample.direction == "sign2spoken" and all(kind == "audio" for _, kind, _ in sample.media()):
-            yield "sign2spoken needs a video: video_filepath, frames_dir, or a video track"
+            yield "sign2spoken needs a video: video_filepath, frames_dir, or a video track; or landmarks"
     yield from _time_problems(sample)
 
 

@@ -340,7 +340,7 @@ class Driver:
             begun_ns=now,
             ended=partial(self._media_ended, index),
             broke=self._break,
-            drop_late=rig.start.late == "drop_late" and len(rig.messages) == 1 and rig.profile.media.kind == "frames",
+            drop_late=rig.start.late == "drop_late" and len(rig.messages) == 1 and rig.profile.media.kind != "audio",
             log=ChunkLog() if self.role.log_chunks else None,
             even=reel.even,
         )

@@ -8,6 +8,7 @@ from typing import Final
 from loadbench.corpus import manifest
 from loadbench.corpus.clip import Clip, Track
 from loadbench.corpus.manifest import Report
+from loadbench.media import landmarks
 from loadbench.media.decode import TOLERANCE_S, Facts, MediaError, measure
 from loadbench.media.frames import numbered
 
@@ -42,6 +43,8 @@ def _compared(clip: Clip, track: Track, problems: list[str], warnings: list[str]
 
 
 def _measured(track: Track, notes: list[str]) -> Facts:
+    if track.kind == "landmarks":
+        return landmarks.measure(track.path)
     if track.pattern is None:
         return measure(track.path, track.kind, track.fps, notes)
     frames, fps = numbered(track, notes), track.fps or Fraction(25)

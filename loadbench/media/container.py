@@ -52,7 +52,10 @@ class Reels:
         return session in self._pieces
 
     def open(self, record: SessionRecord) -> None:
-        """Fill in what a decoder finds in the containers of an ended session, and warn of pictures that are none."""
+        """Fill in what a decoder finds in the media of an ended session, and what it cannot decode: counted, and told.
+
+        Whether an utterance is still ok with that is for its judge to say again.
+        """
         for (index, name), pieces in self._pieces.pop(record.id, {}).items():
             channel = next((part.channels.get(name) for part in record.utterances if part.index == index), None)
             if channel is None or channel.media is None:
@@ -64,9 +67,8 @@ class Reels:
                 why = opened(media, pieces)
                 channel.first_ns = media.first_ns
                 record.warnings += [f"channel {name} cannot be decoded: {why}"] if why else []
-            elif media.format == "jpeg" and (
-                count := sum(not _is_picture(piece.data) for piece in pieces) - media.broken
-            ):
+            elif media.format == "jpeg" and (count := _looked_through(media, pieces)):
+                channel.first_ns = media.first_ns
                 record.warnings.append(f"channel {name}: {count} more pictures cannot be decoded in full")
 
 
@@ -84,7 +86,7 @@ def opened(media: MediaOutput, pieces: Sequence[MediaPiece]) -> str:
             last_ns, count, seconds = found.at_ns, count + 1, max(seconds, place_s + found.length_s)
             heard.take(found)
     except Exception as error:  # whatever a service's bytes make a decoder do, they cost this channel alone
-        why = f"{type(error).__name__}: {error}"
+        why, media.broken = f"{type(error).__name__}: {error}", 1
     media.playback_end_ns, media.gaps, media.starved_ns = player.end_ns, player.gaps, player.starved_ns
     media.media_s = seconds if count else None
     if media.medium == "audio":
@@ -155,6 +157,17 @@ def _found(frame: Any, stream: Any, mono: AudioResampler, at_ns: int) -> Found:
     samples = np.concatenate([block.to_ndarray()[0] for block in mono.resample(frame)] or [np.zeros(0)])
     loud = np.flatnonzero(np.abs(samples) > AUDIBLE) / frame.sample_rate + place_s
     return Found(place_s, frame.samples / frame.sample_rate, at_ns, loud.tolist())
+
+
+def _looked_through(media: MediaOutput, pieces: Sequence[MediaPiece]) -> int:
+    """How many pictures only looked whole: they are counted as broken, and the first is one that can be decoded."""
+    good = [piece.at_ns for piece in pieces if _is_picture(piece.data)]
+    count = len(pieces) - len(good) - media.broken
+    if count and media.frames is not None:
+        media.broken += count
+        media.frames -= count
+        media.first_frame_ns = good[0] if good else None
+    return count
 
 
 def _is_picture(data: bytes) -> bool:

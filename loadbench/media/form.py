@@ -4,6 +4,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, Literal
 
+from loadbench.corpus.clip import Kind
+
 WHOLE: Final = 1 << 62  # samples: more than any clip has, so that it is a single chunk
 
 
@@ -39,9 +41,38 @@ class FrameForm:
     kind: Literal["frames"] = "frames"
 
 
-MediaForm = AudioForm | FrameForm
+@dataclass(frozen=True, slots=True)
+class RecordingForm:
+    """What a recorder makes of sound: one file, cut where each chunk of `sound` ends.
+
+    webm and ogg hold Opus, whatever the format of `sound`; wav holds its samples behind a head of open length.
+    """
+
+    container: Literal["webm", "ogg", "wav"]
+    sound: AudioForm
+    kind: Literal["audio"] = "audio"
+
+
+@dataclass(frozen=True, slots=True)
+class LandmarksForm:
+    """Frames of landmarks as JSON objects at their own times, or thinned to `fps`.
+
+    `members` are taken of each frame (none: all of them), a missing one as null. With `batch` a chunk is a list of so
+    many frames, due with its last one.
+    """
+
+    members: tuple[str, ...] = ()
+    batch: int | None = None
+    fps: Fraction | None = None
+    kind: Literal["landmarks"] = "landmarks"
+
+
+MediaForm = AudioForm | FrameForm | RecordingForm | LandmarksForm
+TRACKS: Final[dict[str, Kind]] = {"audio": "audio", "frames": "video", "landmarks": "landmarks"}  # which each is of
 
 
 def with_silence(form: MediaForm, lead_in_s: float, tail_s: float) -> MediaForm:
-    """The form with silence around each clip's sound; pictures have none."""
+    """The form with silence around each clip's sound; pictures and landmarks have none."""
+    if isinstance(form, RecordingForm):
+        return replace(form, sound=replace(form.sound, lead_in_s=lead_in_s, tail_s=tail_s))
     return replace(form, lead_in_s=lead_in_s, tail_s=tail_s) if isinstance(form, AudioForm) else form

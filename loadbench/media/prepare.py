@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from loadbench.corpus.clip import Clip, Track
-from loadbench.media import audio, cache, strip, video
+from loadbench.media import audio, cache, landmarks, recording, strip, video
 from loadbench.media.cache import default_cache
 from loadbench.media.decode import MediaError
-from loadbench.media.form import AudioForm, MediaForm
+from loadbench.media.form import TRACKS, AudioForm, LandmarksForm, MediaForm, RecordingForm
 from loadbench.media.made import Made
 from loadbench.media.plan import ChunkPlan
 
@@ -232,8 +232,8 @@ def _trouble(clip: Clip, error: MediaError | OSError) -> _Ready:
 
 
 def _strip(track: Track) -> strip.Strip[Any] | None:
-    """The decoding that the segments of a file share; of a folder of frames each is read when it is asked for."""
-    if track.pattern is not None:
+    """The decoding that the segments of a file share; folders of frames and files of landmarks are read each time."""
+    if track.pattern is not None or track.kind == "landmarks":
         return None
     return strip.sound(track) if track.kind == "audio" else strip.pictures(track)
 
@@ -268,7 +268,8 @@ def _told(chunks: Chunks, tell: Callable[[float], None]) -> Chunks:
 
 def _later(chunks: Chunks, form: MediaForm) -> Chunks:
     """The second medium moved behind the silence that stands before the first."""
-    lead_ns = round(form.lead_in_s * 1e9) if isinstance(form, AudioForm) else 0
+    sound = form.sound if isinstance(form, RecordingForm) else form
+    lead_ns = round(sound.lead_in_s * 1e9) if isinstance(sound, AudioForm) else 0
     return ((due_ns + lead_ns, track, data) for due_ns, track, data in chunks)
 
 
@@ -294,12 +295,16 @@ def _beside(first: Chunks, also: Chunks, made: Made) -> Chunks:
 def _chunks(track: Track, form: MediaForm, tail_silence_s: float, made: Made) -> Chunks:
     if isinstance(form, AudioForm):
         return audio.chunks(track, form, tail_silence_s, made)
+    if isinstance(form, RecordingForm):
+        return recording.chunks(track, form, tail_silence_s, made)
+    if isinstance(form, LandmarksForm):
+        return landmarks.chunks(track, form, made)
     return video.chunks(track, form, made)
 
 
 def _track(clip: Clip, form: MediaForm) -> Track:
     """The clip's first track of the kind that the form needs."""
-    kind = "audio" if isinstance(form, AudioForm) else "video"
+    kind = TRACKS[form.kind]
     for track in clip.tracks:
         if track.kind == kind:
             return track
@@ -307,9 +312,10 @@ def _track(clip: Clip, form: MediaForm) -> Track:
 
 
 def _total_s(clips: Sequence[Clip], form: MediaForm) -> float | None:
-    kind = "audio" if isinstance(form, AudioForm) else "video"
+    kind = TRACKS[form.kind]
     declared = [next((track.duration_s for track in clip.tracks if track.kind == kind), None) for clip in clips]
-    silence_s = form.lead_in_s + form.tail_s if isinstance(form, AudioForm) else 0.0
+    sound = form.sound if isinstance(form, RecordingForm) else form
+    silence_s = sound.lead_in_s + sound.tail_s if isinstance(sound, AudioForm) else 0.0
     known = [float(length) + silence_s for length in declared if length is not None]
     return sum(known) if len(known) == len(declared) else None
 

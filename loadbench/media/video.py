@@ -42,7 +42,7 @@ def chunks(track: Track, form: FrameForm, made: Made) -> Iterator[tuple[int, int
     start, end, stop, slot, taken = track.offset_s, Fraction(0), None, -1, 0
     if track.duration_s is not None:
         stop = start + track.duration_s
-    for at, until, picture in _pictures(track, made):
+    for at, until, picture in pictures(track, made):
         if stop is not None and at >= stop:
             end = stop
             break
@@ -71,7 +71,7 @@ def _ns(seconds: Fraction) -> int:
     return math.ceil(seconds * 1_000_000_000)
 
 
-def _pictures(track: Track, made: Made) -> Iterator[tuple[Fraction, Fraction, Picture]]:
+def pictures(track: Track, made: Made) -> Iterator[tuple[Fraction, Fraction, Picture]]:
     """From and until when each picture is seen, and how to get it: frames that are left out need not be converted."""
     if track.pattern is not None:
         frames = numbered(track, made.notes)

@@ -175,14 +175,15 @@ def _described(
     rate = _rate(sum(map(len, payloads[1:])) / sample_bytes, span_s, hints, notes)
     chunk_ms = size / sample_bytes / rate * 1000
     length = {"chunk_ms": round(chunk_ms)} if chunk_ms == round(chunk_ms) else {"chunk_bytes": size}
-    return Media(indexes, {"kind": "audio", "format": kind, "rate_hz": rate} | length | part, notes)
+    headed = {"container": "wav"} if payloads[0].startswith(RIFF) else {}
+    return Media(indexes, {"kind": "audio", "format": kind, "rate_hz": rate} | headed | length | part, notes)
 
 
 def _samples(payloads: list[bytes], notes: list[str]) -> tuple[str, int]:
     """The format by what the values are like."""
     data = b"".join(payloads)[:MOST_BYTES]
     if data.startswith(RIFF):
-        notes.append("the media begins with a WAV header, which no profile sends: the service may need it")
+        notes.append("the media begins with a WAV header: the samples behind it are in the container wav")
         data = data[44:]
     if all(len(each) % 4 == 0 for each in payloads):
         values = np.frombuffer(data[: len(data) // 4 * 4], "<f4")

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from loadbench.corpus import manifest
 from loadbench.corpus.clip import Clip, Track
+from loadbench.media.form import TRACKS
 
 MOST_S: Final = 2.0
 CORPUS: Final = Path(str(resources.files("loadbench") / "data" / "demo"))
@@ -30,7 +31,7 @@ def clips(corpus: Path | None) -> list[Clip]:
 
 def write(clips: list[Clip], kind: str, folder: Path) -> Path:
     """A manifest with two seconds at most of the first clip that has such a track. Raises SampleError."""
-    medium = "audio" if kind == "audio" else "video"
+    medium = TRACKS[kind]
     for clip in clips:
         for track in clip.tracks:
             if track.kind == medium:

@@ -28,8 +28,9 @@ class MediaOutput(msgspec.Struct, kw_only=True):
     (-50 dBFS unless the profile says otherwise) that lasts 10 ms or more, with no 10 ms below it in between.
     `playback_end_ns` is when the player has played everything. `gaps` are the stretches of at least 10 ms in which it
     had nothing to play, as (from, length), the first thousand; `starved_ns` is the length of all, short ones included.
-    `frames` counts decodable pictures, `broken` those that are none; `fps` is the rate at which pictures arrived, None
-    for fewer than two. `media_s` is the length of the output, None where pictures have neither times nor a set rate.
+    `frames` counts decodable pictures, `broken` those that are none, and a container that could not be decoded to its
+    end. `fps` is the rate at which pictures arrived, None for fewer than two. `media_s` is the length of the output,
+    None where pictures have neither times nor a set rate.
     A container is `decoded` or not: what needs a decoder is None until it is.
     """
 

@@ -16,9 +16,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from loadbench.session import profile as schema
-from loadbench.session.message import BASE64, FLOATS, OWN_FIELDS, payload_of
+from loadbench.session.message import FLOATS, HELD, OWN_FIELDS, middle_of, payload_of
 from loadbench.session.select import SelectorError, compile_selector
-from loadbench.session.template import Hole, TemplateError, compile_json, compile_text
+from loadbench.session.template import LANDMARKS, Hole, TemplateError, compile_json, compile_text, is_landmarks
 
 Place: TypeAlias = tuple[str | int, ...]
 Raw = Mapping[str, Any]
@@ -210,18 +210,23 @@ def _template(kind: str, value: Any, place: Place, tree: Raw) -> Iterator[Proble
         except TemplateError as error:
             yield Problem(place, str(error))
         else:
-            yield from _payload(payload, place, _part(tree, "media"))
+            media = _part(tree, "media")
+            yield from _payload(payload, value, place, _part(media, "also") if place[1] == "also" else media)
     for name in sorted(names):
         if what := _unknown(name, place, tree):
             yield Problem(place, f"{{{name}}}: {what}")
 
 
-def _payload(name: str, place: Place, media: Raw) -> Iterator[Problem]:
+def _payload(name: str, value: Any, place: Place, media: Raw) -> Iterator[Problem]:
     """What a message holds its media as must be what the media is, and the same in all its messages."""
-    if name == FLOATS and (media.get("kind") != "audio" or media.get("format", "s16le") not in ("s16le", "f32le")):
+    samples = media.get("container") is None and media.get("format", "s16le") in ("s16le", "f32le")
+    if name == FLOATS and not (media.get("kind") == "audio" and samples):
         yield Problem(place, f"{{{FLOATS}}} is for audio of format s16le or f32le")
+    if (name == LANDMARKS) != (media.get("kind") == "landmarks"):
+        yield Problem(place, f"kind: landmarks and {{{LANDMARKS}}}, or {{{LANDMARKS}.NAME}}, need each other")
     try:
-        same = place[1] == "message" or name == payload_of(media.get("message"))
+        message = media.get("message")
+        same = place[-1] == "message" or (name == payload_of(message) and middle_of(value) == middle_of(message))
     except TemplateError:
         return  # told where it stands
     if not same:
@@ -236,6 +241,8 @@ def _unknown(name: str, place: Place, tree: Raw) -> str | None:
         return "is not known before the prelude has captured the address"
     if name in fixed or (group in ("clip", "secret") and rest):
         return None
+    if place[0] == "media" and is_landmarks(name):
+        return None if name.count(".") == 2 else "a frame of landmarks has members, and they have no fields here"
     if group == "param":
         params = _part(tree, "params")
         return None if rest in params else f"params has no {rest or 'such name'}; it has {_listed(params)}"
@@ -431,7 +438,7 @@ def _end_script(steps: list[Any], tree: Raw) -> Iterator[Problem]:
             yield Problem(("end", number, "when"), "silence is added to the media beforehand, for all sessions alike")
         if key == "silence_s" and any(earlier != "silence_s" for earlier in keys[:number]):
             yield Problem(("end", number, key), "silence is added to the media, so it stands before all other steps")
-        if key == "silence_s" and _part(tree, "media").get("kind") == "frames":
+        if key == "silence_s" and _part(tree, "media").get("kind") in ("frames", "landmarks"):
             yield Problem(("end", number, key), "frames have no silence; wait with quiet instead")
         if key == "silence_s" and _part(tree, "media").get("pace") == "whole":
             yield Problem(("end", number, key), "a whole clip is one chunk, and no silence follows it")
@@ -474,9 +481,11 @@ def _media(at: _At) -> Iterator[Problem]:
 
 def _medium(at: _At) -> Iterator[Problem]:
     kind, frame = at.part.get("kind"), at.part.get("frame", "binary")
-    for key in _MEDIA_ONLY.get("frames" if kind == "audio" else "audio", ()) if kind in _MEDIA_ONLY else ():
-        if key in at.part:
-            yield Problem(at(key), f"has no meaning for {kind}")
+    yield from _meaningless(at, kind)
+    if kind == "landmarks" and frame != "text":
+        yield Problem(at("frame"), "landmarks are JSON; allowed here: text")
+    if kind == "audio" and at.part.get("container") is not None:
+        yield from _recording(at)
     if at.part.get("pace") == "whole":
         yield from _whole(at)
     elif kind == "audio":
@@ -485,7 +494,7 @@ def _medium(at: _At) -> Iterator[Problem]:
     if isinstance(fps, int | float) and fps <= 0:
         yield Problem(at("fps"), "must be above 0, or clip for the clip's own rate")
     if frame == "text" and at.part.get("message") is None:
-        yield Problem(at(), f"text frames need a message that holds {{{BASE64}}} or {{{FLOATS}}}")
+        yield Problem(at(), f"text frames need a message that holds {HELD}")
     if frame == "text" and _kind(at.tree) == "http":
         yield Problem(at("frame"), "an HTTP body has no text frames; allowed here: binary")
     if _kind(at.tree) == "process":
@@ -503,6 +512,29 @@ def _piped(at: _At, frame: Any) -> Iterator[Problem]:
     if stdin == "raw" and (frame == "text" or at.part.get("kind") == "frames"):
         wanted = "lines" if frame == "text" else "length"
         yield Problem(at(), f"a program could not tell where one message ends: say transport.stdin: {wanted}")
+
+
+def _meaningless(at: _At, kind: Any) -> Iterator[Problem]:
+    """What is given of another kind of media than this."""
+    if kind in _MEDIA_ONLY:
+        others = {key for keys in _MEDIA_ONLY.values() for key in keys}.difference(_MEDIA_ONLY[kind])
+        yield from (Problem(at(key), f"has no meaning for {kind}") for key in at.part if key in others)
+
+
+def _recording(at: _At) -> Iterator[Problem]:
+    """What a recorder's file can be."""
+    container, rate_hz, chunk_ms = at.part.get("container"), at.part.get("rate_hz", 16_000), at.part.get("chunk_ms")
+    if _part(at.tree, "transport").get("form") is not None:
+        yield Problem(at("container"), "a form uploads a WAV file")
+    if container not in ("webm", "ogg"):
+        return
+    if rate_hz not in _OPUS_HZ:
+        yield Problem(at("rate_hz"), f"Opus takes {', '.join(map(str, _OPUS_HZ))}, not {rate_hz!r}")
+    if isinstance(chunk_ms, int | float) and chunk_ms % 10:
+        yield Problem(at("chunk_ms"), f"Opus is cut at multiples of 10 ms, not at {chunk_ms:g}")
+    for key in ("format", "chunk_bytes"):
+        if key in at.part:
+            yield Problem(at(key), f"has no meaning for {container}, which holds Opus")
 
 
 def _whole(at: _At) -> Iterator[Problem]:
@@ -720,9 +752,11 @@ _FIELDS_OF: Final = {
 }
 _SIGNING: Final = ("hmac", "md5", "base64", "quote", "text", "sorted_query", "unix_after_s")
 _MEDIA_ONLY: Final = {
-    "audio": ("format", "rate_hz", "chunk_ms", "chunk_bytes"),
+    "audio": ("format", "rate_hz", "chunk_ms", "chunk_bytes", "container"),
     "frames": ("codec", "quality", "width", "height", "fps", "late"),
+    "landmarks": ("fps", "late", "batch"),
 }
+_OPUS_HZ: Final = (8_000, 12_000, 16_000, 24_000, 48_000)  # RFC 6716, 2
 OWN_KINDS: Final = ("websocket", "http", "requests", "process")  # what a plug-in takes is its own affair
 _INSIDE: Final = ("upload", "memory")  # an upload is kind http with a form; the other is for tests
 _WHOSE: Final = (

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from loadbench.results.media import Medium
-from loadbench.results.record import Channel, Utterance
+from loadbench.results.outcome import side
+from loadbench.results.record import Channel, SessionRecord, Utterance
 from loadbench.session.hearing import is_part
 from loadbench.session.script import Compiled
 from loadbench.session.wire import Cause
@@ -129,6 +130,20 @@ def of_output(channels: Mapping[str, Channel], headline: str, medium: Medium | N
     if any(channel.first_ns is not None for channel in channels.values()):
         return "no_final", "done, but no text was ever final"
     return "no_output", "done, and the service had said nothing at all"
+
+
+def judged_again(record: SessionRecord, headline: str, medium: Medium | None) -> None:
+    """Judge the finished utterances of a record again, whose media has been opened since: what nobody can hear or see
+    is no output. The times stay.
+    """
+    if medium is None or record.outcome != "ok":
+        return
+    for utterance in record.utterances:
+        if utterance.outcome == "ok":
+            utterance.outcome, sentence = of_output(utterance.channels, headline, medium)
+            record.cause = record.cause or sentence
+    record.outcome = next((part.outcome for part in record.utterances if part.outcome not in ("ok", None)), "ok")
+    record.side = side(record.outcome)
 
 
 def _of_media(ours: Sequence[Channel], headline: str, medium: Medium) -> tuple[str, str]:

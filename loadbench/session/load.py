@@ -16,9 +16,10 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from loadbench.media.form import WHOLE, AudioForm, FrameForm, MediaForm
+from loadbench.media.form import WHOLE, AudioForm, FrameForm, LandmarksForm, MediaForm, RecordingForm
 from loadbench.session import check
 from loadbench.session.check import Place, Problem
+from loadbench.session.landmarks import members
 from loadbench.session.profile import EndStep, Medium, Profile, keys
 
 MOST_BYTES: Final = 4 * 1024 * 1024
@@ -92,9 +93,16 @@ def load_text(text: str, source: str) -> Profile:
 
 def media_form(part: Medium) -> MediaForm:
     """What the profile wants of a medium. A chunk is a whole number of samples, at least one."""
+    fps = None if part.fps == "clip" else Fraction(str(part.fps))
     if part.kind == "frames":
-        fps = None if part.fps == "clip" else Fraction(str(part.fps))
         return FrameForm(part.quality, part.width, part.height, fps, part.codec)
+    if part.kind == "landmarks":
+        return LandmarksForm(members(part.message), part.batch, fps)
+    sound = _sound(part)
+    return sound if part.container is None else RecordingForm(part.container, sound)
+
+
+def _sound(part: Medium) -> AudioForm:
     if part.pace == "whole":
         return AudioForm(part.format, part.rate_hz, WHOLE)
     form = AudioForm(part.format, part.rate_hz, 1)

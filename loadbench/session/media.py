@@ -24,7 +24,9 @@ Loud = Callable[[bytes], NDArray[np.bool_]]
 # ITU-T T.81, Table B.1: start-of-frame markers, without DHT, JPG and DAC which lie among them; those without a length.
 _FRAMES: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _BARE: Final = frozenset({0x01, *range(0xD0, 0xD8)})
+_HUFFMAN: Final = frozenset({0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7})
 _SCAN: Final = 0xDA
+BLOCK: Final = 64  # pixels
 
 
 class Track(Protocol):
@@ -157,19 +159,24 @@ class _Pictures:
 
 
 def is_jpeg(data: bytes) -> bool:
-    """Whether it reaches from SOI to EOI, with a frame header of some size before its first scan (ITU-T T.81, B.1)."""
+    """Whether it reaches from SOI to EOI, with a frame header of some size before its first scan (ITU-T T.81, B.1).
+
+    Of what is Huffman coded each 8x8 block takes a bit at least, so that a header cannot promise more than is there.
+    """
     if data[:2] != b"\xff\xd8" or not data.rstrip(b"\0\r\n").endswith(b"\xff\xd9"):
         return False
-    at, framed = 2, False
+    at, framed, least = 2, False, 0
     while at + 4 <= len(data) and data[at] == 0xFF:
         marker = data[at + 1]
         if marker == 0xFF or marker in _BARE:
             at += 1 if marker == 0xFF else 2
         elif marker == _SCAN:
-            return framed
+            return framed and len(data) - at >= least
         else:
             if marker in _FRAMES:
-                framed = any(data[at + 5 : at + 7]) and any(data[at + 7 : at + 9])
+                height, width = (int.from_bytes(data[begin : begin + 2], "big") for begin in (at + 5, at + 7))
+                framed = height > 0 and width > 0
+                least = height * width // BLOCK // 8 if marker in _HUFFMAN else 0
             at += 2 + max(2, int.from_bytes(data[at + 2 : at + 4], "big"))
     return False
 

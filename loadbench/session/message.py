@@ -10,12 +10,23 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
+from loadbench.session.landmarks import spliced
 from loadbench.session.profile import FormPart, MediaPart, Medium
-from loadbench.session.template import Hole, TemplateError, compile_json, compile_text, filled, names_of
+from loadbench.session.template import (
+    LANDMARKS,
+    Hole,
+    TemplateError,
+    compile_json,
+    compile_text,
+    filled,
+    is_landmarks,
+    names_of,
+)
 
 BASE64: Final = "media.base64"
 FLOATS: Final = "media.floats"
-PAYLOADS: Final = (BASE64, FLOATS)
+PAYLOADS: Final = (BASE64, FLOATS, LANDMARKS)
+HELD: Final = f"{{{BASE64}}}, {{{FLOATS}}} or {{{LANDMARKS}}}"
 OWN_FIELDS: Final = frozenset({*PAYLOADS, "media.ms", "media.index", "media.count"})
 # Random once for all: a clip that holds it by chance will not be met.
 BOUNDARY: Final = "loadbench-5b1f0c9d7ae84c3f96d2e870b41a3c55"
@@ -41,7 +52,7 @@ class MediaMessage:
 
     The first chunk is wrapped by `first` where the profile has one, the last by `last`; a chunk that is both is the
     first. With `form` each chunk is the body of an upload. Raises TemplateError where a template does not hold its
-    payload exactly once.
+    payload as `payload_of` wants it.
     """
 
     def __init__(self, part: Medium, form: FormPart | None = None) -> None:
@@ -55,9 +66,13 @@ class MediaMessage:
             whole = {key: getattr(part, key, None) for key in ("message", "first", "last")}
             given = {key: value for key, value in whole.items() if value is not None}
             if "message" not in given:
-                raise TemplateError(f"text frames need a message that holds {{{BASE64}}} or {{{FLOATS}}}")
+                raise TemplateError(f"text frames need a message that holds {HELD}")
             self._halves = {key: _halves(key, value, part.base64_prefix) for key, value in given.items()}
-            self._encode = _floats(part) if payload_of(given["message"]) == FLOATS else base64.b64encode
+            name = payload_of(given["message"])
+            if name == LANDMARKS:
+                self._encode = spliced(middle_of(given["message"]), batched=part.batch is not None)
+            else:
+                self._encode = _floats(part) if name == FLOATS else base64.b64encode
         halves = self._halves.values()
         self.names = frozenset[str]().union(*(names_of(before + after) for before, after in halves)) - OWN_FIELDS
 
@@ -72,7 +87,7 @@ class MediaMessage:
         return b"".join((before, self.shared(payload), after))
 
     def shared(self, payload: bytes | memoryview) -> bytes:
-        """The part that is the same in all sessions: the payload, as base64, as numbers, or as a WAV file."""
+        """The part that is the same in all sessions: the payload, as base64, numbers, landmarks, or as a WAV file."""
         return self._encode(payload)
 
     def around(self, fields: Mapping[str, str], index: int, count: int, due_ns: int) -> tuple[bytes, bytes]:
@@ -92,13 +107,35 @@ class MediaMessage:
 
 
 def payload_of(template: Any) -> str:
-    """The field by which a template holds the payload. Raises TemplateError where that is not one, and once."""
-    holes = [part for part in compile_json(template).parts if isinstance(part, Hole) and part.name in PAYLOADS]
-    if len(holes) != 1:
-        raise TemplateError(f"must hold {{{BASE64}}} or {{{FLOATS}}} exactly once, not {len(holes)} times")
-    if holes[0].name == FLOATS and holes[0].quoted:
-        raise TemplateError(f"{{{FLOATS}}} is a list and must be a value of its own, with nothing else in the text")
-    return holes[0].name
+    """The field by which a template holds the payload. Raises TemplateError where that is not one, and once.
+
+    Landmarks may be there in parts, {media.landmarks.NAME}, with nothing but constants between the first and the last.
+    """
+    holes = [part for part in compile_json(template).parts if isinstance(part, Hole) and _is_payload(part.name)]
+    parts = bool(holes) and all(is_landmarks(hole.name) for hole in holes)
+    if len(holes) != 1 and not parts:
+        raise TemplateError(f"must hold {HELD} exactly once, not {len(holes)} times")
+    for hole in holes:
+        if hole.quoted and hole.name != BASE64:
+            kind = "a list" if hole.name == FLOATS else "JSON"
+            raise TemplateError(
+                f"{{{hole.name}}} is {kind} and must be a value of its own, with nothing else in the text"
+            )
+    if others := sorted(names_of(middle_of(template)) - {hole.name for hole in holes}):
+        listed = ", ".join(f"{{{name}}}" for name in others)
+        raise TemplateError(f"{listed} stands between fields of landmarks, which are one part: put it before or behind")
+    return LANDMARKS if parts else holes[0].name
+
+
+def middle_of(template: Any) -> _Parts:
+    """What is filled once for all sessions: from the first field that is payload up to the last."""
+    parts = compile_json(template).parts
+    places = [at for at, part in enumerate(parts) if isinstance(part, Hole) and _is_payload(part.name)]
+    return parts[places[0] : places[-1] + 1]
+
+
+def _is_payload(name: str) -> bool:
+    return name in PAYLOADS or is_landmarks(name)
 
 
 def wav(part: Medium, payload: bytes | memoryview) -> bytes:
@@ -123,13 +160,13 @@ def _floats(part: Medium) -> Callable[[bytes | memoryview], bytes]:
 
 def _halves(key: str, value: Any, prefix: str) -> _Halves:
     try:
-        name = payload_of(value)
+        payload_of(value)
     except TemplateError as error:
         raise TemplateError(f"{key}: {error}") from None
     parts = compile_json(value).parts
-    place = next(at for at, part in enumerate(parts) if isinstance(part, Hole) and part.name == name)
+    place = next(at for at, part in enumerate(parts) if isinstance(part, Hole) and _is_payload(part.name))
     lead = compile_json(prefix).parts[0] if prefix else '""'
-    return (*parts[:place], str(lead)[1:-1]), parts[place + 1 :]
+    return (*parts[:place], str(lead)[1:-1]), parts[place + len(middle_of(value)) :]
 
 
 def _upload(form: FormPart) -> _Halves:

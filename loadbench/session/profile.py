@@ -222,9 +222,18 @@ class Medium(Part):
     Chunks are `chunk_ms` long, or `chunk_bytes` of payload; with `pace: whole` the clip is a single chunk, due at its
     end. `frame: binary` sends the bare payload, `frame: text` the `message` as JSON text with {media.base64}, or
     {media.floats} for a list of samples between -1 and 1, and {media.ms}, {media.index}, {media.count}.
+
+    `container` sends sound as a recorder does: one file, of which each chunk is a slice. webm and ogg hold Opus at
+    64 kbit/s, and `chunk_ms` is a multiple of 10; wav holds samples of `format`, behind a head of open length.
+
+    `kind: landmarks` sends what a detector found in each picture, as JSON: {media.landmarks} is a frame without its
+    time, {media.landmarks.NAME} a member of it, null where the frame has none. With `batch` a message holds so many
+    frames, each of these fields is a list, and {media.ms} that of the last frame, with which the message is due.
     """
 
-    kind: Literal["audio", "frames"]
+    kind: Literal["audio", "frames", "landmarks"]
+    container: Literal["webm", "ogg", "wav"] | None = None
+    batch: int | None = Field(None, gt=0)
     format: Literal["s16le", "f32le", "alaw", "mulaw"] = "s16le"
     rate_hz: int = Field(16_000, ge=4_000, le=192_000)
     chunk_ms: float | None = Field(None, gt=0)

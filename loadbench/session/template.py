@@ -2,7 +2,7 @@
 
 A field is a dotted name in braces, such as {session.id} or {clip.source_lang}. Any other brace stands for itself, so
 that exact texts such as `{"eof" : 1}` need no escaping; `{{name}}` gives the text `{name}`. A JSON value that is
-nothing but {number:param.NAME} is sent as a number and not as a text.
+nothing but {number:param.NAME} is sent as a number and not as a text, and {media.landmarks} as the JSON that it is.
 """
 
 import json
@@ -14,6 +14,7 @@ from typing import Any, Final
 _NAME: Final = r"[A-Za-z_]\w*(?:\.[\w-]+)*"
 _FIELD: Final = re.compile(rf"\{{\{{((?:number:)?{_NAME})\}}\}}|\{{(number:)?({_NAME})\}}")
 _NUMBER: Final = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")  # RFC 8259, 6
+LANDMARKS: Final = "media.landmarks"
 # A JSON leaf that is nothing but one of these becomes a number, or a list of numbers.
 NUMBERS: Final = frozenset(
     {
@@ -85,6 +86,11 @@ def compile_json(value: Any) -> Json:
     return Json(_merged(_written(value)))
 
 
+def is_landmarks(name: str) -> bool:
+    """Whether a field is a frame of landmarks or a member of one: JSON, which is sent as it stands."""
+    return name == LANDMARKS or name.startswith(f"{LANDMARKS}.")
+
+
 def is_number(text: str) -> bool:
     """Whether a text can stand in JSON as a number."""
     return _NUMBER.fullmatch(text) is not None
@@ -117,7 +123,7 @@ def _split(text: str, *, quoted: bool) -> Iterator[str | Hole]:
 def _written(value: Any) -> Iterator[str | Hole]:
     if isinstance(value, str):
         found = _FIELD.fullmatch(value)
-        if found and (found[2] or found[3] in NUMBERS):
+        if found and found[3] and (found[2] or found[3] in NUMBERS or is_landmarks(found[3])):
             yield Hole(found[3], quoted=False, number=bool(found[2]))
         else:
             yield '"'

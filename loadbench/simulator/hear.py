@@ -10,12 +10,15 @@ from typing import Any, Literal
 
 import msgspec
 
+from loadbench.session.landmarks import gathered, member
 from loadbench.session.message import BASE64, FLOATS
 from loadbench.session.profile import EndStep, Profile, SendPart
-from loadbench.session.template import compile_text
+from loadbench.session.template import Hole, compile_json, compile_text, is_landmarks
 from loadbench.simulator.branches import Branches
 
 SENDS = {"send_json", "send_text", "send_binary", "send_base64"}
+# How the first slice of a recorder's file begins.
+HEADS = {"webm": b"\x1aE\xdf\xa3", "ogg": b"OggS", "wav": b"RIFF"}
 Frame = Literal["text", "binary", "body"]  # "body": a piece of an HTTP body, which has no frame type
 
 
@@ -75,6 +78,7 @@ class Grammar:
                 part.base64_prefix,
                 last=template == part.last and part.last != part.message,
                 sample=part.format,
+                batched=part.batch is not None,
             )
             for template in given
         ]
@@ -83,7 +87,11 @@ class Grammar:
             "media" if part.frame == "binary" else "also" if also is not None and also.frame == "binary" else None
         )
         if also is not None and also.frame == "text":
-            self.media.append(Wrapped(also.message, also.base64_prefix, kind="also"))
+            batched = also.batch is not None
+            self.media.append(
+                Wrapped(also.message, also.base64_prefix, kind="also", sample=also.format, batched=batched)
+            )
+        self.container = part.container
         self.marked = bool(self.endings) or any(step.end_body for step in profile.end) or part.last is not None
         self.quiet_first = any(step.quiet for step in profile.end[: _at_done(profile)])
 
@@ -99,6 +107,7 @@ class Wrapped:
         last: bool = False,
         kind: Literal["media", "also"] = "media",
         sample: str = "s16le",
+        batched: bool = False,
     ) -> None:
         self.kind, self.last = kind, last
         self._prefix = prefix
@@ -106,12 +115,19 @@ class Wrapped:
         self._payload = _find(template, BASE64)
         self._floats = _find(template, FLOATS)
         self._sample = sample
+        parts = compile_json(template).parts
+        holes = [part.name for part in parts if isinstance(part, Hole) and is_landmarks(part.name)]
+        self._landmarks = {member(name): _find(template, name) or [] for name in holes}
+        self._batched = batched
         self._ms = _find(template, "media.ms")
 
     def read(self, message: Any) -> tuple[bytes, float | None]:
         """The payload, decoded, and the media time where there is one. Raises ValueError for what cannot be decoded."""
         if self._floats is not None:
             payload = _samples(_at(message, self._floats), self._sample)
+        elif self._landmarks:
+            values = {name: _at(message, way) for name, way in self._landmarks.items()}
+            payload = gathered(values, batched=self._batched)
         else:
             text = _at(message, self._payload) if self._payload is not None else ""
             payload = base64.b64decode(str(text).removeprefix(self._prefix), validate=True)
@@ -125,6 +141,7 @@ class Ear:
         self._grammar = grammar
         self._at = 0
         self._ended = 0
+        self._begun = False
 
     def owed(self) -> int | None:
         """The opening step that is the service's turn now, and is done with this call; None: the client's."""
@@ -142,6 +159,7 @@ class Ear:
     def again(self) -> None:
         """Another utterance on the same connection."""
         self._ended = 0
+        self._begun = False
         self._at = self._grammar.begins
 
     def hear(self, frame: Frame, data: bytes) -> Heard:
@@ -158,11 +176,19 @@ class Ear:
             return ending
         media = self._media(frame, data)
         if media is not None:
-            return _noted(media, early)
+            return _noted(media, early or self._headless(media))
         for shape in self._grammar.others:
             if shape.fits(data):
                 return Heard("other", violation="" if _right(shape, frame) else f"the {shape.name} came as {frame}")
         return Heard("unknown", violation=f"unknown {frame} message {data[:80]!r}")
+
+    def _headless(self, media: Heard) -> str:
+        """What is wrong with the first slice of a recorder's file, without which nobody can read the others."""
+        container = self._grammar.container
+        if container is None or media.kind != "media" or self._begun:
+            return ""
+        self._begun = True
+        return "" if media.payload.startswith(HEADS[container]) else f"that does not begin as {container} does"
 
     def _ending(self, frame: Frame, data: bytes) -> Heard | None:
         for place, (shape, _) in enumerate(self._grammar.endings):
@@ -208,6 +234,8 @@ def pattern(template: Any) -> Callable[[Any], bool]:
         )
     if template == f"{{{FLOATS}}}":
         return lambda value: isinstance(value, list)
+    if isinstance(template, str) and is_landmarks(template.strip("{}")):
+        return lambda _: True
     if isinstance(template, str):
         regex = _regex(template)
         return lambda value: isinstance(value, str | int | float) and regex.fullmatch(str(value)) is not None

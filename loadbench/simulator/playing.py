@@ -74,9 +74,9 @@ class Playing:
         self._next()
 
     def _heard_ns(self, now_ns: int) -> int:
-        """Of sound that came, its length; of pictures the time in which they came."""
+        """Of samples that came, their length; of all else the time in which it came."""
         entry, part = self._sitting.entry, self._sitting.house.profile.media
-        if part.kind == "audio":
+        if part.kind == "audio" and part.container is None:
             return entry.media_bytes * SECOND // ({"s16le": 2, "f32le": 4}.get(part.format, 1) * part.rate_hz)
         return now_ns - entry.chunks_ns[0] if entry.chunks_ns else 0
 

@@ -184,8 +184,7 @@ def samples(data: bytes) -> list[float]:
 
 def _fitting_rate(profile: Profile) -> int:
     part = profile.media
-    if part.kind != "audio" or part.format != "s16le":
-        raise OptionsError(
-            [f"the engine moonshine hears s16le audio, and {profile.name} sends {part.kind} {part.format}"]
-        )
+    if part.kind != "audio" or part.format != "s16le" or part.container is not None:
+        sent = f"{part.kind} {part.container or part.format}"
+        raise OptionsError([f"the engine moonshine hears s16le audio, and {profile.name} sends {sent}"])
     return part.rate_hz

@@ -39,6 +39,11 @@ FRAMES = {"audio_filepath": None, "frames_dir": "frames", "frames_pattern": "%d.
     ("fields", "said"),
     [
         ({"audio_filepath": None}, "names no medium: give one of"),
+        ({"landmarks_filepath": "gone.jsonl"}, "no such file: "),
+        (
+            {"audio_filepath": None, "tracks": [{"kind": "audio", "filepath": "a.wav"}], "landmarks_filepath": "a.wav"},
+            "landmarks_filepath: beside tracks, landmarks are one of them",
+        ),
         ({"video_filepath": "a.mp4"}, "has video_filepath and audio_filepath: give one of"),
         (FRAMES | {"fps": None}, "fps is missing"),
         (FRAMES | {"frames_pattern": None}, "frames_pattern is missing"),
@@ -155,3 +160,28 @@ def test_the_schema_names_every_field() -> None:
     schema = Sample.model_json_schema()
     assert schema["required"] == ["id", "direction", "source_lang", "target_lang"]
     assert schema["properties"]["fps"]["anyOf"][0]["type"] == ["number", "string"]
+
+
+def test_landmarks_stand_beside_what_they_are_of_or_alone(folder: Path) -> None:
+    (folder / "a.jsonl").touch()
+    both = FRAMES | {"landmarks_filepath": "a.jsonl", "offset": 0.5, "duration": 2.0, "direction": "sign2spoken"}
+    line = of(**both)
+    assert list(sample.problems(line, folder)) == []
+    pictures, found = line.clip(folder, "m.jsonl", 1).tracks
+    assert (pictures.kind, pictures.fps, found.kind, found.path, found.fps) == (
+        "video", 25, "landmarks", folder / "a.jsonl", None
+    )  # fmt: skip
+    assert (found.offset_s, found.duration_s) == (pictures.offset_s, pictures.duration_s) == (Fraction(1, 2), 2)
+    assert list(sample.problems(of(**both | {"offset": -1}), folder)) == ["offset must be 0 or more, not -1.0"]
+    digest = {"sha256": "AB" * 32}
+    assert [track.sha256 for track in of(landmarks_filepath="a.jsonl", **digest).clip(folder, "", 1).tracks] == [
+        "ab" * 32, None
+    ]  # fmt: skip
+    alone = of(audio_filepath=None, landmarks_filepath="a.jsonl", direction="sign2spoken", **digest)
+    assert list(sample.problems(alone, folder)) == []
+    assert [(track.kind, track.sha256) for track in alone.clip(folder, "", 1).tracks] == [("landmarks", "ab" * 32)]
+    tracks = [{"kind": "audio", "filepath": "a.wav"}, {"kind": "landmarks", "filepath": "a.jsonl", "offset": 1}]
+    kinds = [
+        (track.kind, track.offset_s) for track in of(audio_filepath=None, tracks=tracks).clip(folder, "", 1).tracks
+    ]
+    assert kinds == [("audio", 0), ("landmarks", 1)]

@@ -145,6 +145,7 @@ def test_what_cannot_be_decoded_is_said_and_what_came_before_counts() -> None:
         media = container("video", data)
         assert "no container that is known here" in opened(media, cut(data, 5, every_ms=1))
     assert (media.decoded, media.first_frame_ns, media.frames, media.media_s) == (True, None, 0, None)
+    assert media.broken == 1
     assert opened(container("video", b"\x1aE\xdf\xa3"), cut(b"\x1aE\xdf\xa3....", 5, every_ms=1))
     data = video("webm")
     media = container("audio", data)
@@ -199,3 +200,19 @@ def test_pictures_that_only_look_whole_are_warned_of() -> None:
         reels.keep(cut(data, len(data), every_ms=1)[0])
         reels.open(ended)
         assert [text.removesuffix(" in full") for text in ended.warnings] == warnings
+
+
+def test_pictures_that_only_look_whole_are_counted_and_are_not_the_first() -> None:
+    good = picture(0)
+    bad = good[: (scan := good.index(b"\xff\xda"))] + good[-2:]
+    assert scan > 0
+    for order, first_ms, frames in (([bad, good], 40, 1), ([bad, bad], None, 0), ([good, bad], 0, 1)):
+        media = MediaOutput(medium="video", format="jpeg", frames=2, first_frame_ns=0)
+        reels, ended = Reels(), record(media)
+        for number, data in enumerate(order):
+            media.bytes += len(data)
+            reels.keep(cut(data, len(data), every_ms=1, first_ms=40 * number)[0])
+        reels.open(ended)
+        assert (media.frames, media.broken) == (frames, 2 - frames)
+        assert media.first_frame_ns == ended.utterances[0].channels["sign"].first_ns
+        assert media.first_frame_ns == (None if first_ms is None else first_ms * MS)

@@ -64,6 +64,12 @@ def test_float_samples_are_told_from_whole_numbers() -> None:
     assert (media.part["format"], media.part["rate_hz"]) == ("f32le", 16000)
 
 
+def test_samples_behind_a_wav_header_are_a_container() -> None:
+    first, *more = chunks(TONE, 3200)
+    media = found(paced([b"RIFF".ljust(44, b"\0") + first, *more], 100), 16000)
+    assert {"container": "wav", "format": "s16le", "rate_hz": 16000, "chunk_ms": 100}.items() <= media.part.items()
+
+
 def test_what_looks_like_no_samples_is_said() -> None:
     noise = random.Random(7).randbytes(16_000)
     media = found(paced([noise[at : at + 3200] for at in range(0, 16_000, 3200)], 100))

@@ -64,6 +64,12 @@ def corpus(folder: Path, profile: Profile) -> Path:
         row |= {"direction": "speech2text", "tracks": tracks}
     elif profile.media.kind == "audio":
         row |= {"direction": "speech2text", **sound}
+    elif profile.media.kind == "landmarks":
+        found = [
+            {"t": at / 10, "landmarks": [{"x": at / 100, "y": 0.5, "z": 0.0}]} for at in range(round(MEDIA_S * 10))
+        ]
+        (folder / "clip.landmarks.jsonl").write_text("".join(f"{json.dumps(frame)}\n" for frame in found))
+        row |= {"direction": "sign2spoken", "gloss": GLOSS, "landmarks_filepath": "clip.landmarks.jsonl"}
     else:
         row |= {"direction": "sign2spoken", "gloss": GLOSS, **pictures}
     if profile.media.kind == "audio" and any(part.unit == "gloss" for part in profile.channels.values()):

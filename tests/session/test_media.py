@@ -145,6 +145,16 @@ def test_a_jpeg_must_reach_from_its_beginning_to_its_end_with_a_size_before_the_
     assert not is_jpeg(good[: frame + 5] + b"\0\0" + good[frame + 7 :])
 
 
+def test_a_header_that_promises_more_blocks_than_there_are_bits_is_no_picture() -> None:
+    for options in ({"progressive": True, "optimize": True}, {"quality": 1, "optimize": True}, {}):
+        file = io.BytesIO()
+        Image.new("RGB", (1600, 1200)).save(file, "JPEG", **options)
+        plain = file.getvalue()
+        assert is_jpeg(plain)  # all of one colour: as small as a picture of this size can be
+        frame = plain.index(b"\xff\xc2" if options.get("progressive") else b"\xff\xc0")
+        assert not is_jpeg(plain[: frame + 5] + b"\xff\xff\xff\xff" + plain[frame + 9 :])
+
+
 def test_of_a_container_only_its_bytes_are_known(tmp_path: Path) -> None:
     board = MediaBoard("video", MediaFormat(format="container"))
     board.take(b"\x1aE\xdf\xa3....", 5)

@@ -165,3 +165,25 @@ def test_query_keys_that_the_profile_does_not_know_are_named() -> None:
     part = {"kind": "websocket", "url": "ws://h/?rate=16000", "query": [["lang", "en"]]}
     known = Profile.model_validate({**profile, "transport": part})
     assert strangers(known, ["rate", "lang", "sample_rate", "sample_rate"]) == ["unknown query key sample_rate"]
+
+
+def test_landmarks_are_heard_as_the_payload_that_was_sent() -> None:
+    message = {"p": "{media.landmarks.pose}", "h": "{media.landmarks.hand}", "t": "{media.ms}"}
+    media = {"kind": "landmarks", "frame": "text", "message": message}
+    said = json.dumps({"p": [{"x": 0.25}], "h": None, "t": 80}).encode()
+    heard = ear("sign-frames", media=media, open=[]).hear("text", said)
+    assert (heard.kind, heard.payload, heard.ms) == ("media", b'{"pose":[{"x":0.25}],"hand":null}', 80.0)
+    said = json.dumps({"p": [[1], [2]], "h": [None, [3]], "t": 80}).encode()
+    listener = ear("sign-frames", media=media | {"batch": 2}, open=[])
+    assert listener.hear("text", said).payload == b'[{"pose":[1],"hand":null},{"pose":[2],"hand":[3]}]'
+    assert "cannot be decoded" in listener.hear("text", said.replace(b", [3]", b"")).violation
+
+
+def test_the_first_slice_of_a_recording_must_have_the_head_and_no_other_need() -> None:
+    media = {"kind": "audio", "container": "webm", "chunk_ms": 100}
+    listener = ear("vosk", media=media, open=[])
+    assert listener.hear("binary", b"\x1aE\xdf\xa3...").violation == ""
+    assert listener.hear("binary", b"\x1fC\xb6u...").violation == ""
+    listener.again()
+    heard = listener.hear("binary", b"\x1fC\xb6u...")
+    assert (heard.kind, heard.violation) == ("media", "media that does not begin as webm does")
