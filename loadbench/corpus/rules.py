@@ -39,21 +39,23 @@ def judged(clip: Clip) -> tuple[list[str], list[str]]:
     """
     problems: list[str] = []
     warnings = [*_odd_references(clip)]
-    for n, track in enumerate(clip.tracks):
-        where = f"tracks[{n}]." if len(clip.tracks) > 1 else ""
-        problems += [where + problem for problem in _medium_problems(track)]
+    if len(clip.tracks) == 1:
+        problems += _medium_problems(clip.tracks[0])
+    for n, track in enumerate(clip.tracks if len(clip.tracks) > 1 else ()):
+        problems += [f"tracks[{n}].{problem}" for problem in _medium_problems(track)]
     if not clip.tracks:
         problems.append("names no medium")
     elif clip.direction == "sign2spoken" and all(track.kind == "audio" for track in clip.tracks):
         problems.append("sign2spoken needs a video: video_filepath, frames_dir, or a video track")
-    for name, language in (("source_lang", clip.source_lang), ("target_lang", clip.target_lang)):
-        if not language or language.isspace():
-            flag = name.replace("_", "-")
-            problems.append(f"{name} is unknown: the corpus does not say it, so you must (--{flag})")
+    if not clip.source_lang.strip():
+        problems.append("source_lang is unknown: the corpus does not say it, so you must (--source-lang)")
+    if not clip.target_lang.strip():
+        problems.append("target_lang is unknown: the corpus does not say it, so you must (--target-lang)")
     written = texts(clip)
-    if clip.gloss == () or not all(text and not text.isspace() for _, text in written):
-        empty = [name for name, text in written if not text or text.isspace()]
-        problems += [f"{name} must not be empty" for name in dict.fromkeys(empty or ["gloss"])]
+    if clip.gloss == ():
+        problems.append("gloss must not be empty")
+    empty = [name for name, text in written if not text or text.isspace()]
+    problems += [f"{name} must not be empty" for name in dict.fromkeys(empty)]
     whole = "\n".join([text for _, text in written])
     if CONTROL.search(whole) or not whole.isascii():
         problems += dict.fromkeys(f"{name} holds a null character" for name, text in written if "\0" in text)
@@ -65,9 +67,9 @@ def judged(clip: Clip) -> tuple[list[str], list[str]]:
 
 
 def _medium_problems(track: Track) -> Iterator[str]:
-    if track.offset_s < 0:
+    if track.offset_s.numerator < 0:  # comparing fractions takes a while
         yield f"offset must be 0 or more, not {float(track.offset_s)}"
-    if track.duration_s is not None and track.duration_s <= 0:
+    if track.duration_s is not None and track.duration_s.numerator <= 0:
         yield f"duration must be above 0, not {float(track.duration_s)}"
     try:
         mode = os.stat(track.path).st_mode  # noqa: PTH116  a third of the time of a check is spent here

@@ -14,22 +14,28 @@ from loadbench.corpus.clip import Clip, Direction, Track
 
 RATE: Final = re.compile(r"\d{1,6}(\.\d+)?|\d{1,9}/[1-9]\d{0,8}", re.ASCII)
 PATTERN: Final = re.compile(r"(?P<before>[^%/]*)(?P<number>%(0\d+)?d)(?P<after>[^%/]*)")  # names of frames
+INFINITY: Final = float("inf")
 RATIO: Final = re.compile(r"-?\d+/[1-9]\d*", re.ASCII)
 
 
 def seconds(value: object) -> Fraction:
     """Exactly the decimal number that was written, or the ratio where no decimal says it. ValueError: neither."""
+    if type(value) is float and -INFINITY < value < INFINITY:  # as most are
+        return _decimal(value)
     if isinstance(value, str) and RATIO.fullmatch(value):
         return Fraction(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("must be a number of seconds")
-    if isinstance(value, float) and not abs(value) < float("inf"):
+    if isinstance(value, float):
         raise ValueError("must be a finite number of seconds")
+    return Fraction(value)
+
+
+def _decimal(value: float) -> Fraction:
+    """As it was written; most texts need not be looked at with Fraction's regular expression."""
     written = repr(value)
     whole, _, part = written.partition(".")
-    if part.isdecimal():  # as most are; Fraction would look at the text with a regular expression
-        return Fraction(int(whole + part), 10 ** len(part))
-    return Fraction(written)
+    return Fraction(int(whole + part), 10 ** len(part)) if part.isdecimal() else Fraction(written)
 
 
 def rate(value: object) -> Fraction:

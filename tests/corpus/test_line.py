@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from loadbench.corpus import line
 from loadbench.corpus.clip import Clip, Track
 from loadbench.corpus.manifest import _entry
-from tests.corpus import made
+from tests.corpus import clips
 
 FOLDER = Path("/out/lists")
 WORD = st.sampled_from(["a", "明天", "e\u0301 b", "\u2028.", '"', "A|B"])
@@ -93,13 +93,13 @@ def test_written_and_read_again_it_is_the_same_clip(clip: Clip) -> None:
 
 
 def test_a_signer_beside_a_speaker_is_kept(tmp_path: Path) -> None:
-    clip = made.clip(tmp_path, speaker="s", extra={"signer": "t"})
+    clip = clips.clip(tmp_path, speaker="s", extra={"signer": "t"})
     assert again(clip, tmp_path) == clip
-    assert line.of(made.clip(tmp_path, direction="sign2spoken", speaker="P03"), tmp_path)["signer"] == "P03"
+    assert line.of(clips.clip(tmp_path, direction="sign2spoken", speaker="P03"), tmp_path)["signer"] == "P03"
 
 
 def test_media_near_the_manifest_are_relative_and_others_absolute(tmp_path: Path) -> None:
-    clip = made.clip(tmp_path)
+    clip = clips.clip(tmp_path)
     places: dict[str, Any] = {
         name: line.of(clip, tmp_path / name)["audio_filepath"] for name in (".", "lists", "a/b", "a/b/c")
     }
@@ -112,6 +112,6 @@ def test_media_near_the_manifest_are_relative_and_others_absolute(tmp_path: Path
 
 
 def test_a_key_that_is_called_like_a_field_does_not_become_it(tmp_path: Path) -> None:
-    row = line.of(made.clip(tmp_path, extra={"gloss": 3, "age": "20"}), tmp_path)
+    row = line.of(clips.clip(tmp_path, extra={"gloss": 3, "age": "20"}), tmp_path)
     assert (row["age"], row["meta"]) == ("20", {"gloss": 3})
     assert "gloss" not in row

@@ -11,7 +11,7 @@ from loadbench.corpus import layouts, manifest, read
 from loadbench.corpus.layout import Asked, Entry, Layout
 from loadbench.corpus.manifest import CorpusError
 from loadbench.corpus.read import Chosen
-from tests.corpus import made
+from tests.corpus import clips
 
 
 def written(folder: Path, *rows: dict[str, Any], name: str = "manifest.jsonl") -> Path:
@@ -110,14 +110,14 @@ def test_a_split_is_asked_of_the_layout_or_of_the_tags(tmp_path: Path, beside: l
     assert refused(path, Asked("train")) == ["PATH: holds no clips of split train"]
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus" / "parts.txt").touch()
-    beside.append(Entry("f:1", made.clip(tmp_path, tags=("dev",))))
+    beside.append(Entry("f:1", clips.clip(tmp_path, tags=("dev",))))
     assert ids(tmp_path / "corpus", Asked("dev")) == ["a"]
     assert refused(tmp_path / "corpus", Asked("test")) == ["PATH has no split 'test'; it has train, dev"]
 
 
 def test_an_id_comes_once_in_all_files_of_a_corpus(tmp_path: Path, beside: list[Entry]) -> None:
     (tmp_path / "parts.txt").touch()
-    clip = made.clip(tmp_path)
+    clip = clips.clip(tmp_path)
     beside += [Entry(where, clip) for where in ("train.tsv:3", "train.tsv:4", "dev.tsv:2", "doc.eaf", "doc.eaf")]
     assert refused(tmp_path) == [
         "train.tsv:4: duplicate id a, first at line 3",
@@ -129,7 +129,7 @@ def test_an_id_comes_once_in_all_files_of_a_corpus(tmp_path: Path, beside: list[
 
 def test_what_the_reader_and_the_rules_say_comes_once(tmp_path: Path, beside: list[Entry]) -> None:
     (tmp_path / "parts.txt").touch()
-    clip = made.clip(tmp_path, transcript=" ")
+    clip = clips.clip(tmp_path, transcript=" ")
     beside.append(Entry("f:1", clip, ("transcript must not be empty", "no column text"), ("odd",)))
     (entry,) = read.entries(tmp_path)
     assert entry.problems == ("transcript must not be empty", "no column text")

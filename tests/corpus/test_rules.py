@@ -8,7 +8,7 @@ import pytest
 
 from loadbench.corpus import rules
 from loadbench.corpus.clip import Track
-from tests.corpus import made
+from tests.corpus import clips
 
 SIGNED: dict[str, Any] = {
     "direction": "sign2spoken",
@@ -32,7 +32,7 @@ def test_a_good_clip_is_neither_wrong_nor_odd(tmp_path: Path) -> None:
         SIGNED | {"tracks": frames(tmp_path), "gloss": ("好",) * 15},
         {"tracks": (Track("audio", tmp_path / "a.wav"),), "activity_end_s": 1e6},  # only the medium can tell
     ]
-    assert [rules.judged(made.clip(tmp_path, **fields)) for fields in good] == [([], [])] * len(good)
+    assert [rules.judged(clips.clip(tmp_path, **fields)) for fields in good] == [([], [])] * len(good)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_good_clip_is_neither_wrong_nor_odd(tmp_path: Path) -> None:
     ],
 )
 def test_each_problem_is_found_once(tmp_path: Path, fields: dict[str, Any], said: str) -> None:
-    problems, _ = rules.judged(made.clip(tmp_path, **fields))
+    problems, _ = rules.judged(clips.clip(tmp_path, **fields))
     assert len(problems) == 1, problems
     assert said in problems[0]
 
@@ -91,7 +91,7 @@ def test_each_problem_is_found_once(tmp_path: Path, fields: dict[str, Any], said
     ],
 )
 def test_each_oddity_is_a_warning_and_no_problem(tmp_path: Path, fields: dict[str, Any], said: str) -> None:
-    problems, warnings = rules.judged(made.clip(tmp_path, **fields))
+    problems, warnings = rules.judged(clips.clip(tmp_path, **fields))
     assert problems == []
     assert len(warnings) == 1, warnings
     assert said in warnings[0]
@@ -99,12 +99,12 @@ def test_each_oddity_is_a_warning_and_no_problem(tmp_path: Path, fields: dict[st
 
 def test_of_several_media_the_one_that_is_wrong_is_named(tmp_path: Path) -> None:
     tracks = (Track("audio", tmp_path / "a.wav"), Track("video", Path("/gone.mp4"), offset_s=Fraction(-1)))
-    problems, _ = rules.judged(made.clip(tmp_path, tracks=tracks))
+    problems, _ = rules.judged(clips.clip(tmp_path, tracks=tracks))
     assert problems == ["tracks[1].offset must be 0 or more, not -1.0", "tracks[1].no such file: /gone.mp4"]
 
 
 def test_signing_reversed_with_speech_is_seen_by_the_languages(tmp_path: Path) -> None:
     fields = SIGNED | {"tracks": frames(tmp_path), "source_lang": "de", "target_lang": "gsg"}
-    assert rules.judged(made.clip(tmp_path, **fields))[1] == [
+    assert rules.judged(clips.clip(tmp_path, **fields))[1] == [
         "source_lang de and target_lang gsg look reversed for sign2spoken"
     ]
