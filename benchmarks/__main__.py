@@ -2,7 +2,7 @@
 
     python -m benchmarks                 all of it in modest sizes (12 minutes), written to benchmarks/results.md
     python -m benchmarks --quick         the same in 2 minutes, with fewer sessions, one repeat and no search
-    python -m benchmarks floor|peers|stamps|growth|capacity|selectors|media [...]    one of them, printed
+    python -m benchmarks floor|peers|stamps|growth|capacity|selectors|media|corpus [...]    one of them, printed
 
 Linux only; needs a C compiler. What cannot be installed of other tools is left out. Options of all: `--realtime` runs
 what is measured before all other processes, `--patience S` waits up to S seconds for a quiet machine before each run.
@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import beside, capacity, floor, growth, media, selectors, senders, stamps
+from benchmarks import beside, capacity, corpus, floor, growth, media, selectors, senders, stamps
 from benchmarks.workloads import WORKLOADS
 
 HOW = """A third party, a sink written in C, says when each message arrived. Figures are medians of alternated repeats,
@@ -103,6 +103,8 @@ def parser() -> argparse.ArgumentParser:
     one = commands.add_parser("media")
     one.add_argument("--minutes", type=whole, default=60, help="length of the recording (60)")
     one.add_argument("--segments", type=whole, default=500, help="that it is cut into (500)")
+    one = commands.add_parser("corpus")
+    one.add_argument("--lines", type=whole, default=300_000, help="of the manifest (300000)")
     return asked
 
 
@@ -115,6 +117,8 @@ def one_of(asked: argparse.Namespace, realtime: bool) -> str:
         return selectors.measure(asked.rounds, asked.evaluations)
     if asked.what == "media":
         return media.measure(asked.minutes, asked.segments)
+    if asked.what == "corpus":
+        return corpus.measure(asked.lines)
     if asked.what == "stamps":
         return stamps.measure(asked.levels, asked.seconds, asked.repeats)
     if asked.what == "growth":
@@ -155,6 +159,7 @@ PARTS = [
     ),
     ("A look into a message", selectors.__doc__, "selectors", "selectors --rounds 3 --evaluations 5000"),
     ("A long recording", media.__doc__, "media --minutes 20 --segments 200", "media --minutes 2 --segments 20"),
+    ("A long corpus", corpus.__doc__, "corpus", "corpus --lines 30000"),
 ]
 
 

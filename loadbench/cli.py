@@ -7,6 +7,7 @@ target; 3 the tester's verdict is INVALID; 1 an SLO is not met; 0 pass.
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import inspect
 import json
 import os
@@ -14,14 +15,16 @@ import re
 import sys
 import time
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import loadbench
-from loadbench import conduct, prepared
+from loadbench import conduct, corpora, prepared
 from loadbench import plan as plans
+from loadbench.corpus.manifest import CorpusError
 from loadbench.report.visible import visible
 
 app = typer.Typer(
@@ -31,13 +34,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="A real-time latency load tester for live interpretation services.",
 )
-corpus_app = typer.Typer(no_args_is_help=True, help="Check a corpus, or encode it beforehand.")
+corpus_app = typer.Typer(
+    no_args_is_help=True, help="Corpora: what is known, is it whole, convert it, encode it beforehand."
+)
 profile_app = typer.Typer(no_args_is_help=True, help="The profiles: how services speak.")
 app.add_typer(corpus_app, name="corpus")
 app.add_typer(profile_app, name="profile")
 
 TEXTS = ("target.params.", "target.headers.", "target.env.", "target.secrets.")
 Text = str | None
+A_CORPUS = "a manifest, or the folder of a corpus (loadbench corpus list)"
 Out = Annotated[Path | None, typer.Option("--out", help="folder of the bundle; must not hold a run yet")]
 
 
@@ -93,7 +99,7 @@ def run(
     plan: Annotated[Path | None, typer.Argument(metavar="[PLAN.toml]", help="the plan; flags override it")] = None,
     url: Annotated[Text, typer.Option(help="the service, for instance ws://127.0.0.1:2700 or exec:COMMAND")] = None,
     profile: Annotated[Text, typer.Option(help="how it speaks: a shipped name or a file")] = None,
-    corpus: Annotated[Text, typer.Option(help="a manifest, or a folder with one")] = None,
+    corpus: Annotated[Text, typer.Option(help=A_CORPUS)] = None,
     users: Annotated[int | None, typer.Option(help="sessions at once (closed workload)")] = None,
     rate: Annotated[float | None, typer.Option(help="sessions a second (open workload)")] = None,
     sessions: Annotated[int | None, typer.Option(help="how many sessions in all")] = None,
@@ -162,7 +168,7 @@ def search(
     cooldown: Annotated[float, typer.Option(help="seconds at most for the service to drain after a level")] = 60.0,
     url: Annotated[Text, typer.Option(help="the service, for instance ws://127.0.0.1:2700")] = None,
     profile: Annotated[Text, typer.Option(help="how it speaks: a shipped name or a file")] = None,
-    corpus: Annotated[Text, typer.Option(help="a manifest, or a folder with one")] = None,
+    corpus: Annotated[Text, typer.Option(help=A_CORPUS)] = None,
     seed: Annotated[int | None, typer.Option(help="of the first level; each has its own after it")] = None,
     header: Annotated[list[str] | None, typer.Option(help='"Name: value", may be repeated')] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="any other setting: slo.wer.max=0.2")] = None,
@@ -314,30 +320,120 @@ def _transcribed(folder: Path, command: str | None, *, allow_exec: bool) -> list
     return [f"{each.session}, channel {each.channel}: not made text: {each.error}" for each in failed]
 
 
+_FILTERS: dict[str, Any] = {
+    "split": Annotated[Text, typer.Option(help="only this part of the corpus, as train, dev, test")],
+    "limit": Annotated[int | None, typer.Option(help="only the first clips of those chosen")],
+    "ids": Annotated[Text, typer.Option(help="only these clips, with commas between")],
+    "max_duration_s": Annotated[
+        float | None, typer.Option("--max-duration", help="only clips of at most so many seconds")
+    ],
+    "layout": Annotated[Text, typer.Option(help="read it as this, instead of what is recognised")],
+    "source_lang": Annotated[Text, typer.Option(help="what is spoken or signed, where the corpus names no language")],
+    "target_lang": Annotated[Text, typer.Option(help="what it is interpreted into, where the corpus does not say it")],
+    "fps": Annotated[Text, typer.Option(help='rate of folders of frames, where the corpus has none: 25, "30000/1001"')],
+}
+
+
+def _of_corpus(command: Callable[..., None]) -> Callable[..., None]:
+    """A command of a corpus with the flags that all of these share; it gets them, with its path, as `question`."""
+
+    @functools.wraps(command)
+    def whole(**given: Any) -> None:
+        chosen = {name: given.pop(name) for name in _FILTERS}
+        ids = tuple(filter(None, (name.strip() for name in (chosen.pop("ids") or "").split(","))))
+        path = given.pop("path")
+        command(None if path is None else corpora.Question(path, ids=ids, **chosen), **given)
+
+    first, *own = inspect.signature(command).parameters.values()
+    path: Any = Path | None if first.default is None else Path
+    parameters = [
+        first.replace(name="path", annotation=Annotated[path, typer.Argument(help=A_CORPUS)]),
+        *own,
+        *(first.replace(name=name, default=None, annotation=kind) for name, kind in _FILTERS.items()),
+    ]
+    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+    whole.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    whole.__annotations__ = {each.name: each.annotation for each in parameters}
+    return whole
+
+
 @corpus_app.command("check")
+@_of_corpus
 def corpus_check(
-    path: Annotated[Path, typer.Argument(help="a manifest, or a folder with one")],
-    media: Annotated[bool, typer.Option(help="open the media and compare them with what is declared")] = True,
+    question: corpora.Question,
+    media: Annotated[bool, typer.Option(help="decode the media and compare them with what is declared")] = True,
+    activity: Annotated[
+        bool, typer.Option("--activity", help="estimate when speech begins and ends where the corpus does not say it")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print all of it as JSON, nothing shortened")] = False,
 ) -> None:
     """Read a corpus, say all that is wrong with it, and count what it holds. Exit code 2 where there are problems."""
-    from loadbench.corpus import manifest
-    from loadbench.media import check
+    from loadbench.watch.terminal import counting
 
-    found = check.check(path) if media else manifest.check(path)
-    print(found.text())
+    with counting("checking") as progress:
+        found = corpora.check(question, media=media, activity=activity, whole=as_json, seen=progress)
+    print(
+        json.dumps(found.plain(), indent=2, ensure_ascii=False)
+        if as_json
+        else "\n".join(map(visible, found.text().splitlines()))
+    )
     sys.exit(2 if found.problems else 0)
 
 
+@corpus_app.command("convert")
+@_of_corpus
+def corpus_convert(
+    question: corpora.Question,
+    out: Annotated[Path, typer.Argument(metavar="OUT.jsonl", help="the manifest to write")],
+    estimate_activity: Annotated[
+        bool, typer.Option("--estimate-activity", help="with an estimate of when speech begins and ends, marked as one")
+    ] = False,
+) -> None:
+    """Write a corpus as a manifest of ours; its media stay where they are.
+
+    Exit code 2 where there are problems; the clips that have none are written.
+    """
+    from loadbench.watch.terminal import counting
+
+    with counting("converting") as progress:
+        done = corpora.convert(question, out, estimate=estimate_activity, seen=progress)
+    print(
+        f"{done.clips:,} clips in {out}"
+        + (f", {done.estimated:,} of them with estimated activity" if done.estimated else "")
+    )
+    if done.problems:
+        raise CorpusError([*done.problems.lines(), "clips with problems were left out"])
+
+
+@corpus_app.command("list")
+@_of_corpus
+def corpus_list(
+    question: corpora.Question | None = None,
+    schema: Annotated[bool, typer.Option("--schema", help="the JSON Schema of a line of our manifest")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="one JSON object a line")] = False,
+) -> None:
+    """The corpora that are known, or the clips of one."""
+    if schema and question is not None:
+        raise plans.PlanError(["corpus list takes a corpus or --schema, not both"])
+    if schema:
+        print(corpora.schema())
+        return
+    rows = corpora.layouts_rows() if question is None else corpora.rows(question)
+    for row in rows:
+        print(json.dumps(row, ensure_ascii=False) if as_json else visible(corpora.told(row)))
+
+
 @corpus_app.command("prepare")
+@_of_corpus
 def corpus_prepare(
-    path: Annotated[Path, typer.Argument(help="a manifest, or a folder with one")],
+    question: corpora.Question,
     profile: Annotated[str, typer.Option(help="for which profile")],
     cache: Annotated[Path | None, typer.Option(help="where; the run then needs media.cache set to it")] = None,
     lead_in: Annotated[float, typer.Option(help="media.lead_in_s of the run", min=0, max=3600)] = 0.0,
     tail: Annotated[float, typer.Option(help="media.tail_s of the run", min=0, max=3600)] = 0.0,
 ) -> None:
     """Encode a corpus for a profile beforehand, so that a run, or a small device, only has to stream."""
-    from loadbench.corpus import manifest
+    from loadbench.corpus import read
     from loadbench.media import prepare
     from loadbench.media.form import with_silence
     from loadbench.session import load
@@ -345,7 +441,7 @@ def corpus_prepare(
 
     spoken = load.load_profile(profile)
     tail_s = sum(step.silence_s or 0.0 for step in spoken.end)
-    clips, folder = manifest.read(path), cache or prepare.default_cache()
+    clips, folder = read.clips(*question.parts()), cache or prepare.default_cache()
     with encoding(quiet=False) as progress:
         form, also = with_silence(load.media_form(spoken.media), lead_in, tail), load.also_form(spoken)
         done = prepare.prepare(clips, form, folder, progress, tail_s, also)
@@ -469,7 +565,7 @@ def doctor(
     plan: Annotated[Path | None, typer.Argument(metavar="[PLAN.toml]", help="the plan; flags override it")] = None,
     url: Annotated[Text, typer.Option(help="the service, for instance ws://127.0.0.1:2700")] = None,
     profile: Annotated[Text, typer.Option(help="how it speaks: a shipped name or a file")] = None,
-    corpus: Annotated[Text, typer.Option(help="a manifest, or a folder with one")] = None,
+    corpus: Annotated[Text, typer.Option(help=A_CORPUS)] = None,
     users: Annotated[int | None, typer.Option(help="sessions at once; without a plan 50")] = None,
     rate: Annotated[float | None, typer.Option(help="sessions a second (open workload)")] = None,
     header: Annotated[list[str] | None, typer.Option(help='"Name: value", may be repeated')] = None,

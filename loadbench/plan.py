@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from loadbench.corpus.sample import rate as read_rate
 from loadbench.results.slo import Slo, Thresholds
 
 SECRET_NAME = re.compile(
@@ -58,6 +59,7 @@ PROGRAM = "exec:"  # an address that is a command
 RUNS_COMMANDS = "runs a command of this machine, so it must come from the command line (--url), or with --allow-exec"
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 
+Fps = Annotated[str, BeforeValidator(lambda value: str(read_rate(value)))]
 PEOPLE = ("closed", "dialogue")  # models whose level is users
 
 
@@ -113,12 +115,24 @@ class Target(Section):
 
 
 class CorpusSection(Section):
-    """What is streamed: a manifest, or a folder with one."""
+    """What is streamed: a corpus of a known layout. `limit` takes its first clips; `order` is that of those chosen.
+
+    The languages, `fps` and `split` are for corpora whose files do not say them.
+    """
 
     path: str
     order: Literal["sequential", "shuffle"] = "shuffle"
+    layout: str | None = Field(None, description="instead of the one that is recognised: `loadbench corpus list`")
+    split: str | None = None
     limit: int | None = Field(None, gt=0, le=MOST)
     ids: list[str] = []
+    max_duration_s: float | None = Field(None, gt=0, le=LONGEST_S)
+    source_lang: str | None = None
+    target_lang: str | None = None
+    fps: Fps | None = Field(None, description='of folders of frames, as in 25 or "30000/1001"')
+    estimate_activity: bool = Field(
+        False, description="listen where the corpus does not say when speech begins and ends; marked as estimated"
+    )
 
 
 class StageSection(Section):

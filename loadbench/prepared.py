@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -19,13 +20,16 @@ from urllib.parse import urlsplit
 import loadbench
 from loadbench import plan as plans
 from loadbench.analysis.response import applicable
-from loadbench.corpus import manifest
+from loadbench.corpus import read
 from loadbench.corpus.clip import Clip
+from loadbench.corpus.layout import Asked
 from loadbench.engine import pipe
 from loadbench.engine import prepare as wiring
 from loadbench.engine.address import Addresses, MissingFieldError
+from loadbench.media import activity
 from loadbench.media import prepare as media
 from loadbench.media.form import with_silence
+from loadbench.media.length import length_s
 from loadbench.media.plan import ChunkPlan
 from loadbench.plan import Plan, PlanError
 from loadbench.readings import machine, target
@@ -72,7 +76,7 @@ def prepare(
     with _noting(problems):
         profile = load.load_profile(plan.target.profile)
     with _noting(problems):
-        clips = _chosen(plan, manifest.read(Path(plan.corpus.path)))
+        clips = _clips(plan.corpus)
     with _noting(problems):
         values = plans.secrets(plan, allow_exec)
     problems += [*_resource_problems(plan), *_watch_problems(plan)]
@@ -294,8 +298,10 @@ def _header(
         machine=machine.facts(),
         corpus={
             "path": masks.mask(plan.corpus.path, cut=False),
+            "layout": read.found(Path(plan.corpus.path), plan.corpus.layout).layout.name,
             "clips": len(clips),
             "media_s": round(sum(chunks.duration_ns for chunks in plain.values()) / 1e9, 3),
+            "activity_estimated": sum(clip.activity_estimated for clip in clips),
         },
     )
 
@@ -419,15 +425,20 @@ def _resource_problems(plan: Plan) -> list[str]:
     return []
 
 
-def _chosen(plan: Plan, clips: list[Clip]) -> list[Clip]:
-    wanted = plan.corpus.ids
-    if wanted:
-        known = {clip.id for clip in clips}
-        unknown = [name for name in wanted if name not in known]
-        if unknown:
-            raise PlanError([f"corpus.ids: {plan.corpus.path} has no clip {name}" for name in unknown])
-        clips = [clip for clip in clips if clip.id in set(wanted)]
-    return clips[: plan.corpus.limit]
+def _clips(part: plans.CorpusSection) -> list[Clip]:
+    """The chosen clips of any known corpus. Raises CorpusError, MediaError."""
+    fps = None if part.fps is None else Fraction(part.fps)
+    clips = read.clips(
+        Path(part.path),
+        Asked(part.split, part.source_lang, part.target_lang, fps),
+        read.Chosen(part.limit, tuple(part.ids), part.max_duration_s, part.layout, length_s),
+    )
+    if not part.estimate_activity:
+        return clips
+    judged = list(activity.all_estimated(clips))
+    if problems := [f"clip {clip.id}: {problem}" for clip, found in judged for problem in found]:
+        raise media.MediaError(problems)
+    return [clip for clip, _ in judged]
 
 
 @contextlib.contextmanager
@@ -476,6 +487,7 @@ def _facts(clip: Clip, duration_ns: int) -> ClipFacts:
         gloss_unit=clip.gloss_unit,
         activity_start_s=clip.activity_start_s,
         activity_end_s=clip.activity_end_s,
+        activity_estimated=clip.activity_estimated,
         words=[dict(word) for word in clip.words],
         tags=list(clip.tags),
     )

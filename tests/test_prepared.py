@@ -1,5 +1,6 @@
 """What is found before anyone is contacted, beyond what a plan can know by itself."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -144,3 +145,44 @@ def test_an_objective_that_a_channel_cannot_have_is_refused_with_those_that_can(
     ]
     slo = {"slo__final_from_source_end": {"p95_s": 1.0, "channel": "text"}, "slo__first_sound_from_media.p95_s": 1.0}
     ready(tmp_path, target__profile="speech-to-speech", **slo).close()
+
+
+def rows(folder: Path, *names: str, **fields: Any) -> Path:
+    usual = {"direction": "speech2text", "audio_filepath": "tone.wav", "source_lang": "en", "target_lang": "en"}
+    tone(folder, 1.0)
+    text = "".join(json.dumps(usual | {"id": name, "transcript": "hello"} | fields) + "\n" for name in names)
+    (folder / "manifest.jsonl").write_text(text)
+    return folder
+
+
+def test_a_plan_chooses_clips_by_split_length_number_and_id(tmp_path: Path) -> None:
+    rows(tmp_path, "a", "b", "c", tags=["dev"])
+    chosen = {"limit": ["a", "b"], "ids": ["b", "c"]}
+    for key, value in {"limit": 2, "ids": ["c", "b"]}.items():
+        asked = ready(tmp_path, **{f"corpus__{key}": value}, corpus__split="dev", corpus__max_duration_s=1.5)
+        assert list(asked.facts) == chosen[key]
+        assert asked.header.corpus["layout"] == "native"
+        asked.close()
+    for key, value, said in [
+        ("max_duration_s", 0.5, f"{tmp_path}: holds no clips of at most 0.5 s"),
+        ("split", "test", f"{tmp_path}: holds no clips of split test"),
+        ("ids", ["a", "x"], f"{tmp_path} has no clip x"),
+        ("layout", "nativ", "no layout is called 'nativ'; known: native"),
+    ]:
+        with pytest.raises(plan.PlanError) as caught:
+            ready(tmp_path, **{f"corpus__{key}": value})
+        assert len(caught.value.problems) == 1
+        assert caught.value.problems[0].startswith(said)
+
+
+def test_estimated_activity_is_asked_for_and_marked(tmp_path: Path) -> None:
+    asked = ready(rows(tmp_path, "a", "b"))
+    assert asked.start.clips[0].onset_ns is None
+    assert asked.header.corpus["activity_estimated"] == 0
+    asked.close()
+    asked = ready(tmp_path, corpus__estimate_activity=True)
+    assert asked.start.clips[0].onset_ns == 0
+    assert asked.start.clips[0].activity_end_ns == 1_000_000_000
+    assert asked.header.corpus["activity_estimated"] == 2
+    assert asked.facts["a"].activity_estimated
+    asked.close()

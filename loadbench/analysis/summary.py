@@ -62,7 +62,7 @@ def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
         "survivor_warning": _survivors(
             judge.tally().totals(), measured.of(header.headline_channel, header.headline_metric)
         ),
-        "response": _responses(measured, tuple(STATS)),
+        "response": _marked(_responses(measured, tuple(STATS)), header),
         "premature": measured.premature,
         "media": facts.playbacks.summary(),
         "erasure": {channel: erasure(judge.drafts(channel)) for channel in measured.channels},
@@ -294,6 +294,15 @@ def _responses(responses: Responses, stats: Sequence[str]) -> dict[str, dict[str
         }
         for channel in responses.channels
     }
+
+
+def _marked(response: dict[str, Any], header: RunHeader) -> dict[str, Any]:
+    """What counts from an onset or end of activity says whether a detector told these, of any clip."""
+    for found in response.values():
+        for metric, part in found.items():
+            if METRICS[metric].start in ANNOTATED:
+                part["estimated"] = bool(header.corpus.get("activity_estimated"))
+    return response
 
 
 def _stage(stage: str, judge: Judge, facts: _Facts) -> dict[str, Any]:

@@ -35,7 +35,8 @@ class Clip:
     """One item of a corpus. Times are seconds from the start of the clip; None is unknown.
 
     `line` is where it stands in `source`, for messages. References: `transcript` is what was spoken, `gloss` what was
-    signed (or is to be signed), `text` what the spoken-language output should say.
+    signed (or is to be signed), `text` what the spoken-language output should say. `activity_estimated`: a detector
+    said when signing or speech begins and ends, no person did.
     """
 
     id: str
@@ -45,6 +46,7 @@ class Clip:
     target_lang: str
     activity_start_s: float | None = None
     activity_end_s: float | None = None
+    activity_estimated: bool = False
     transcript: str | None = None
     gloss: tuple[str, ...] | None = None
     gloss_spans: tuple[dict[str, Any], ...] = ()

@@ -4,21 +4,22 @@ Lines end with a line feed (a carriage return before it and a byte order mark at
 U+2028 inside a string is text. Blank lines are ignored. A file is read line by line, so it may be long.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from loadbench.corpus import quick
 from loadbench.corpus import sample as lines
-from loadbench.corpus.clip import Clip
+from loadbench.corpus.layout import Asked, Entry, Layout
 from loadbench.corpus.sample import Sample
 
 BOM: Final = b"\xef\xbb\xbf"
 FILE_NAME: Final = "manifest.jsonl"
+FIRST_BYTES: Final = 1 << 20  # of which the first line is looked for
 
 
 class CorpusError(ValueError):
@@ -29,95 +30,74 @@ class CorpusError(ValueError):
         super().__init__("\n".join(self.problems))
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What a check found. `problems` forbid a run, `warnings` do not.
-
-    `hours` is None where the length of a clip is unknown. `languages` counts clips by (source, target).
-    """
-
-    clips: int
-    hours: float | None
-    languages: dict[tuple[str, str], int]
-    problems: list[str]
-    warnings: list[str]
-
-    def text(self) -> str:
-        """For people: problems, warnings, and a line of what the corpus holds."""
-        pairs = ", ".join(f"{source} to {target}: {n}" for (source, target), n in sorted(self.languages.items()))
-        length = "of unknown length" if self.hours is None else _length(self.hours * 3600)
-        found = [*self.problems, *(f"warning: {warning}" for warning in self.warnings)]
-        return "\n".join([*found, f"{self.clips} clips, {length}" + (f" ({pairs})" if pairs else "")])
+def of(path: Path) -> Path | None:
+    """The file that would be read: the path, or the `manifest.jsonl` in it. None: there is none."""
+    file = path / FILE_NAME if path.is_dir() else path
+    return file if file.is_file() else None
 
 
-def _length(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 60 else f"{seconds / 60:.1f} min"
-
-
-def read(path: Path) -> list[Clip]:
-    """All clips of a manifest, or of the `manifest.jsonl` in a folder. Raises CorpusError with every problem."""
-    clips, problems, _ = parse(path)
-    if problems:
-        raise CorpusError(problems)
-    return clips
-
-
-def check(path: Path) -> Report:
-    """Everything that is wrong or odd in a manifest; media files need only be there. Declared lengths are counted."""
-    clips, problems, warnings = parse(path)
-    declared = [[track.duration_s for track in clip.tracks] for clip in clips]
-    lengths = [None if None in spans else max(float(span or 0) for span in spans) for spans in declared]
-    return report(clips, lengths, problems, warnings)
-
-
-def report(
-    clips: Sequence[Clip], lengths_s: Sequence[float | None], problems: list[str], warnings: list[str]
-) -> Report:
-    """A report of clips whose lengths are known by declaration or by measuring."""
-    known = [length for length in lengths_s if length is not None]
-    return Report(
-        clips=len(clips),
-        hours=sum(known) / 3600 if len(known) == len(clips) else None,
-        languages=dict(Counter((clip.source_lang, clip.target_lang) for clip in clips)),
-        problems=problems,
-        warnings=warnings,
-    )
-
-
-def parse(path: Path) -> tuple[list[Clip], list[str], list[str]]:
-    """The usable clips, the problems and the warnings of a manifest."""
-    clips: list[Clip] = []
-    problems: list[str] = []
-    warnings: list[str] = []
-    first_line: dict[str, int] = {}
+def marks(path: Path) -> bool:
+    """Whether the first line of the file, or of the `manifest.jsonl` in the folder, is one of ours."""
     try:
-        if path.is_dir():
-            path /= FILE_NAME
-        elif path.exists() and not path.is_file():
-            return [], [f"{path}: neither a file nor a folder; give a manifest or a folder that holds {FILE_NAME}"], []
-        folder = path.parent.absolute()  # the run may start from another folder
-        for number, line in _lines(path):
-            where = f"{path}:{number}: "
-            try:
-                sample = Sample.model_validate_json(line)
-            except ValidationError as error:
-                problems += [where + sentence for sentence in _sentences(error)]
-                if not line.strip().endswith(b"}"):
-                    problems[-1] += "; each line must be one whole JSON object"
-                continue
-            found = list(lines.problems(sample, folder))
-            if sample.id in first_line:
-                found.append(f"duplicate id {sample.id}, first at line {first_line[sample.id]}")
-            first_line.setdefault(sample.id, number)
-            problems += [f"{where}{sentence}" for sentence in found]
-            warnings += [f"{where}{sentence}" for sentence in lines.warnings(sample)]
-            if not found:
-                clips.append(sample.clip(folder, str(path), number))
+        file = of(path)
+        if file is None:
+            return False
+        with file.open("rb") as opened:
+            head = opened.read(FIRST_BYTES).removeprefix(BOM).lstrip()
+        first = msgspec.json.decode(head.split(b"\n", 1)[0])
+    except (OSError, ValueError):
+        return False
+    return isinstance(first, dict) and first.keys() >= {"id", "direction"}
+
+
+def entries(path: Path, asked: Asked) -> Iterator[Entry]:
+    """The lines of a manifest; of one split, those that have it among their tags.
+
+    Languages and rates stand in the lines, so what else was asked is not needed.
+    """
+    file = of(path)
+    if file is None:
+        raise CorpusError([f"{path.absolute()}: no such file, nor a folder that holds {FILE_NAME}"])
+    folder, source = file.parent.absolute(), str(file)  # the run may start from another folder
+    try:
+        for number, line in _lines(file):
+            entry = _entry(line, folder, source, number)
+            clip = entry.clip
+            if asked.split is None or clip is None or asked.split in clip.tags:
+                yield entry
     except OSError as error:
-        problems.append(f"{path.absolute()}: {error.strerror}; give a manifest or a folder that holds {FILE_NAME}")
-    if not clips and not problems:
-        problems.append(f"{path}: holds no clips")
-    return clips, problems, warnings
+        raise CorpusError([f"{file.absolute()}: {error.strerror}"]) from None
+
+
+def _entry(line: bytes, folder: Path, source: str, number: int) -> Entry:
+    where = f"{source}:{number}"
+    clip = quick.clip(line, folder, source, number)
+    if clip is not None:
+        return Entry(where, clip, (), tuple(lines.misnamed(clip.extra)) if clip.extra else ())
+    try:
+        sample = Sample.model_validate_json(line)
+    except ValidationError as error:
+        sentences = list(_sentences(error))
+        if not line.strip().endswith(b"}"):
+            sentences[-1] += "; each line must be one whole JSON object"
+        return Entry(where, None, tuple(sentences))
+    problems = tuple(lines.problems(sample))
+    warnings = tuple(lines.misnamed(sample.model_extra or {}))
+    return Entry(where, None if problems else sample.clip(folder, source, number), problems, warnings)
+
+
+def _no_splits(_: Path) -> tuple[str, ...]:
+    """Which there are, only the lines say."""
+    return ()
+
+
+LAYOUT: Final = Layout(
+    name="native",
+    about=f"loadbench's own manifest: JSON lines with id and direction ({FILE_NAME} in a folder)",
+    marks=marks,
+    splits=_no_splits,
+    entries=entries,
+)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:

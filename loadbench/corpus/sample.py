@@ -2,8 +2,9 @@
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -11,45 +12,52 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, StringConstra
 
 from loadbench.corpus.clip import Clip, Direction, Kind, Track
 
-MAX_GLOSSES: Final = 15  # sign words of a sentence, T/CADHOH 0004-2023, Appendix B
 RATE: Final = re.compile(r"\d{1,6}(\.\d+)?|\d{1,9}/[1-9]\d{0,8}", re.ASCII)
 PATTERN: Final = re.compile(r"(?P<before>[^%/]*)(?P<number>%(0\d+)?d)(?P<after>[^%/]*)")  # names of frames
-UNITS: Final = ("char", "word")
-REFERENCE: Final[dict[str, tuple[str, ...]]] = {
-    "sign2spoken": ("text", "gloss"),
-    "spoken2sign": ("gloss", "transcript"),
-    "speech2text": ("transcript", "text"),
-}
+INFINITY: Final = float("inf")
+RATIO: Final = re.compile(r"-?\d+/[1-9]\d*", re.ASCII)
 
 
-def _seconds(value: object) -> Fraction:
-    """Exactly the decimal number that was written."""
+def seconds(value: object) -> Fraction:
+    """Exactly the decimal number that was written, or the ratio where no decimal says it. ValueError: neither."""
+    if type(value) is float and -INFINITY < value < INFINITY:  # as most are
+        return _decimal(value)
+    if isinstance(value, str) and RATIO.fullmatch(value):
+        return Fraction(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("must be a number of seconds")
-    if isinstance(value, float) and not abs(value) < float("inf"):
+    if isinstance(value, float):
         raise ValueError("must be a finite number of seconds")
-    return Fraction(repr(value))
+    return Fraction(value)
 
 
-def _rate(value: object) -> Fraction:
+def _decimal(value: float) -> Fraction:
+    """As it was written; most texts need not be looked at with Fraction's regular expression."""
+    written = repr(value)
+    whole, _, part = written.partition(".")
+    return Fraction(int(whole + part), 10 ** len(part)) if part.isdecimal() else Fraction(written)
+
+
+def rate(value: object) -> Fraction:
     """25, 29.97 or "30000/1001"."""
     if isinstance(value, bool) or not isinstance(value, int | float | str) or not RATE.fullmatch(str(value)):
         raise ValueError('must be a rate as in 25, 29.97 or "30000/1001"')
-    rate = Fraction(str(value))
-    if not rate:
+    found = Fraction(str(value))
+    if not found:
         raise ValueError("must be above 0")
-    return rate
+    return found
 
 
-def _channel(value: object) -> int | str:
+def channel(value: object) -> int | str:
+    """An index from 0, or "mix"."""
     if value == "mix" or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
         return value
     raise ValueError('must be the index of a channel, from 0, or "mix"')
 
 
-Seconds = Annotated[Fraction, PlainValidator(_seconds), WithJsonSchema({"type": "number"})]
-Rate = Annotated[Fraction, PlainValidator(_rate), WithJsonSchema({"type": ["number", "string"]})]
-Channel = Annotated[int | str, PlainValidator(_channel), WithJsonSchema({"type": ["integer", "string"]})]
+Seconds = Annotated[Fraction, PlainValidator(seconds), WithJsonSchema({"type": ["number", "string"]})]
+Rate = Annotated[Fraction, PlainValidator(rate), WithJsonSchema({"type": ["number", "string"]})]
+Channel = Annotated[int | str, PlainValidator(channel), WithJsonSchema({"type": ["integer", "string"]})]
 Word = Annotated[str, StringConstraints(pattern=r"\S")]  # empty references are errors
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-fA-F]{64}$")]
 
@@ -114,6 +122,7 @@ class Sample(Medium):
     target_lang: Word
     activity_start: float | None = None
     activity_end: float | None = None
+    activity_estimated: bool = False
     transcript: Word | None = None
     gloss: list[Word] | None = Field(None, min_length=1)
     gloss_spans: list[GlossSpan] = []
@@ -142,11 +151,12 @@ class Sample(Medium):
             target_lang=self.target_lang,
             activity_start_s=self.activity_start,
             activity_end_s=self.activity_end,
+            activity_estimated=self.activity_estimated,
             transcript=self.transcript,
             gloss=None if self.gloss is None else tuple(self.gloss),
-            gloss_spans=tuple(span.model_dump(exclude_none=True) for span in self.gloss_spans),
+            gloss_spans=tuple(span.model_dump(exclude_none=True, exclude_unset=True) for span in self.gloss_spans),
             text=self.text,
-            words=tuple(span.model_dump(exclude_none=True) for span in self.words),
+            words=tuple(span.model_dump(exclude_none=True, exclude_unset=True) for span in self.words),
             alt_text=tuple(self.alt_text),
             alt_gloss=tuple(tuple(gloss) for gloss in self.alt_gloss),
             text_unit=self.text_unit,
@@ -197,8 +207,8 @@ def _track(medium: Medium, kind: Kind, file: str | None, folder: Path) -> Track:
     )
 
 
-def problems(sample: Sample, folder: Path) -> Iterator[str]:
-    """What makes the line unusable, beyond the types of its fields."""
+def problems(sample: Sample) -> Iterator[str]:
+    """What makes the line unusable as a line; what is wrong with the clip that it means, `rules` says."""
     given = [name for name in ("video_filepath", "frames_dir", "audio_filepath", "tracks") if getattr(sample, name)]
     if len(given) > 1 or not (given or sample.landmarks_filepath):
         said = f"has {' and '.join(given)}" if given else "names no medium"
@@ -209,85 +219,35 @@ def problems(sample: Sample, folder: Path) -> Iterator[str]:
         found: dict[str, None] = {}  # offset and duration are those of all media of a line
         for n, (medium, kind, file) in enumerate(sample.media()):
             where = "" if sample.tracks is None else f"tracks[{n}]."
-            found |= dict.fromkeys(where + problem for problem in _medium_problems(medium, kind, file, folder))
+            found |= dict.fromkeys(where + problem for problem in _medium_problems(medium, kind, file))
         yield from found
-        if sample.direction == "sign2spoken" and all(kind == "audio" for _, kind, _ in sample.media()):
-            yield "sign2spoken needs a video: video_filepath, frames_dir, or a video track; or landmarks"
-    yield from _time_problems(sample)
 
 
-def _medium_problems(medium: Medium, kind: str, file: str | None, folder: Path) -> Iterator[str]:
-    if medium.offset < 0:
-        yield f"offset must be 0 or more, not {float(medium.offset)}"
-    if medium.duration is not None and medium.duration <= 0:
-        yield f"duration must be above 0, not {float(medium.duration)}"
+def _medium_problems(medium: Medium, kind: str, file: str | None) -> Iterator[str]:
     if isinstance(medium, TrackEntry) and (file is None) == (medium.frames_dir is None):
         yield "filepath: give either filepath or frames_dir"
-    elif file is not None:
-        if (folder / file).is_dir():
-            pictures = (
-                "; a folder of pictures is named by frames_dir, frames_pattern and fps" if kind == "video" else ""
-            )
-            yield f"{folder / file} is a folder, not a file{pictures}"
-        elif not (folder / file).is_file():
-            yield f"no such file: {folder / file}"
-    elif medium.frames_dir is not None:
-        yield from _folder_problems(medium, kind, folder / medium.frames_dir)
+    elif file is None:
+        if kind != "video":
+            yield "frames_dir: frames are video"
+        if medium.frames_pattern is None:
+            yield "frames_pattern is missing: say how the frames are named, as in images%04d.png"
+        elif not PATTERN.fullmatch(medium.frames_pattern):
+            yield f"frames_pattern must hold one number, as in images%04d.png, not {medium.frames_pattern!r}"
+        if medium.sha256 is not None:
+            yield "sha256 is that of a media file; a folder of frames has none"
 
 
-def _folder_problems(medium: Medium, kind: str, path: Path) -> Iterator[str]:
-    if kind != "video":
-        yield "frames_dir: frames are video"
-    if not path.is_dir():
-        yield f"no such folder: {path}"
-    if medium.fps is None:
-        yield "fps is missing: frames in a folder have no times of their own"
-    if medium.frames_pattern is None:
-        yield "frames_pattern is missing: say how the frames are named, as in images%04d.png"
-    elif not PATTERN.fullmatch(medium.frames_pattern):
-        yield f"frames_pattern must hold one number, as in images%04d.png, not {medium.frames_pattern!r}"
-    if medium.sha256 is not None:
-        yield "sha256 is that of a media file; a folder of frames has none"
+def misnamed(extra: Iterable[str]) -> Iterator[str]:
+    """What to say of keys that are no fields, though passed through: some are probably slips."""
+    for name in extra:
+        if near := _meant(name):
+            yield f"{name} is no field of the manifest and is only passed through; meant {near}?"
 
 
-def _time_problems(sample: Sample) -> Iterator[str]:
-    length = segment_s(sample)
-    for name, at in (("activity_start", sample.activity_start), ("activity_end", sample.activity_end)):
-        if at is not None and not 0 <= at <= length:
-            yield f"{name} {at} lies outside the segment (0 to {length:g} s)"
-    if (
-        sample.activity_start is not None
-        and sample.activity_end is not None
-        and sample.activity_end < sample.activity_start
-    ):
-        yield f"activity_end {sample.activity_end} is before activity_start {sample.activity_start}"
-    for name, spans in (("gloss_spans", sample.gloss_spans), ("words", sample.words)):
-        for n, span in enumerate(spans):
-            if span.end < span.start:
-                yield f"{name}[{n}] ends at {span.end}, before its start at {span.start}"
-            if span.start < 0 or span.end > length:
-                yield f"{name}[{n}] ({span.start} to {span.end}) lies outside the segment (0 to {length:g} s)"
-
-
-def segment_s(sample: Sample) -> float:
-    """The longest declared duration of the clip's media; infinity where one declares none."""
-    declared = [medium.duration for medium, _, _ in sample.media()]
-    return max((float("inf") if length is None else float(length) for length in declared), default=float("inf"))
-
-
-def warnings(sample: Sample) -> Iterator[str]:
-    """What is odd about the line, though it can be used."""
-    for name in ("gloss", "alt_gloss"):
-        for gloss in [sample.gloss or []] if name == "gloss" else sample.alt_gloss:
-            if len(gloss) > MAX_GLOSSES:
-                yield f"{name} has {len(gloss)} signs; T/CADHOH 0004-2023 expects at most {MAX_GLOSSES} a sentence"
-    for name in ("text_unit", "gloss_unit"):
-        unit = getattr(sample, name)
-        if unit not in (None, *UNITS):
-            yield f"{name} {unit!r} is unknown and will not be used; known: {', '.join(UNITS)}"
-    if not any(getattr(sample, name) for name in REFERENCE[sample.direction]):
-        yield f"has no reference ({' or '.join(REFERENCE[sample.direction])}): its output cannot be scored"
-    for name in sample.model_extra or {}:
-        near = difflib.get_close_matches(name, type(sample).model_fields, 1, 0.85)
-        if near:
-            yield f"{name} is no field of the manifest and is only passed through; meant {near[0]}?"
+@lru_cache(1024)
+def _meant(name: str) -> str | None:
+    """The field that a name is probably a slip of; None: an own key of somebody's."""
+    if name in Sample.model_fields:
+        return None
+    near = difflib.get_close_matches(name, Sample.model_fields, 1, 0.85)
+    return near[0] if near else None

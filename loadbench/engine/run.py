@@ -90,7 +90,9 @@ class Engine:
         self._books = Books(start, media_kinds(profile.media), self._rig.wheel, self._rig.heart, clock)
         self._schedule = workload.Schedule(start.workload, self._begin_ns, start.seed)
         self._aviary = start.canary and Aviary(start.canary, self._rig, self._reels, self._schedule, self._note)
-        self._decks = workload.decks([reel.fields.get("speaker", "") for reel in self._reels], start.order, start.seed)
+        speakers = [reel.fields.get("speaker", "") for reel in self._reels]
+        dialogue = start.workload.model == "dialogue"
+        self._decks = workload.decks(speakers, start.order, start.seed, dialogue=dialogue)
         self._starts = Reminder(self._agenda, self._guarded(self._start_due))
         self._next_tick_ns = self._begin_ns + SECOND_NS
         self._media_left_ns = None if start.budget_media_s is None else round(start.budget_media_s * 1e9)

@@ -175,14 +175,14 @@ def clips(deck: Sequence[int], order: Literal["sequential", "shuffle"], seed: in
 
 
 def decks(
-    speakers: Sequence[str], order: Literal["sequential", "shuffle"], seed: int
+    speakers: Sequence[str], order: Literal["sequential", "shuffle"], seed: int, *, dialogue: bool
 ) -> list[Iterator[tuple[int, int]]]:
-    """The clips of each party of a dialogue, where the corpus knows just two speakers; else one deck for all.
+    """The clips of each party of a dialogue where the corpus knows just two speakers; else one deck for all.
 
     `speakers` names each clip's, "" where nobody knows.
     """
     names = list(dict.fromkeys(speakers))
-    if len(names) != 2 or "" in names:
+    if not dialogue or len(names) != 2 or "" in names:
         return [clips(range(len(speakers)), order, seed)]
     return [clips([at for at, speaker in enumerate(speakers) if speaker == name], order, seed) for name in names]
 

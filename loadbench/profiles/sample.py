@@ -5,12 +5,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
-from loadbench.corpus import manifest
+from loadbench.corpus import read
 from loadbench.corpus.clip import Clip, Track
 from loadbench.media.form import TRACKS
 
 MOST_S: Final = 2.0
 CORPUS: Final = Path(str(resources.files("loadbench") / "data" / "demo"))
+FEW: Final = read.Chosen(limit=1000)  # in which a clip with the medium that is asked for is looked for
 LIKED: Final = ("en-02", "sign-01")  # of the embedded corpus: each has something to say within its first two seconds
 
 
@@ -25,8 +26,8 @@ class SampleError(ValueError):
 def clips(corpus: Path | None) -> list[Clip]:
     """The clips to choose from: a corpus, or some of the embedded one. Raises CorpusError."""
     if corpus is not None:
-        return manifest.read(corpus)
-    return [clip for clip in manifest.read(CORPUS) if clip.id in LIKED]
+        return read.clips(corpus, chosen=FEW)
+    return [clip for clip in read.clips(CORPUS) if clip.id in LIKED]
 
 
 def write(clips: list[Clip], kind: str, folder: Path) -> Path:

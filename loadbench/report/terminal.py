@@ -156,7 +156,8 @@ def _stages(summary: dict[str, Any]) -> list[str]:
 def _populations(metric: str, found: dict[str, Any], usable: bool) -> list[Sequence[str]]:
     at_risk = found["started"]["p50"]["n"]
     share = _percent(found["n"] / at_risk)
-    rows = [(f"  {metric}", str(found["n"]), share, *(_value(found["finished"][name], usable) for name in SHOWN))]
+    name = f"  {metric}" + (" (estimated)" if found.get("estimated") else "")
+    rows = [(name, str(found["n"]), share, *(_value(found["finished"][name], usable) for name in SHOWN))]
     if found["n"] != at_risk:
         rows.append(
             ("    of all started", str(at_risk), "", *(_value(found["started"][name], usable) for name in SHOWN))

@@ -285,5 +285,6 @@ class ClipFacts(msgspec.Struct, kw_only=True):
     gloss_unit: str | None = None
     activity_start_s: float | None = None
     activity_end_s: float | None = None
+    activity_estimated: bool = False
     words: list[dict[str, str | float]] = []
     tags: list[str] = []

@@ -4,7 +4,7 @@ import mmap
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from loadbench.corpus import manifest
+from loadbench.corpus import read
 from loadbench.corpus.clip import Clip
 from loadbench.media import prepare
 from loadbench.session.load import media_form
@@ -27,7 +27,7 @@ class Answers:
         """Read the corpus and encode it as the profile does, to know it again. Raises CorpusError, MediaError."""
         if corpus is None:
             return cls(profile, text, {}, {})
-        clips = manifest.read(corpus)
+        clips = read.clips(corpus)
         tail_s = sum(step.silence_s or 0.0 for step in profile.end)
         folders = prepare.prepare(
             clips, media_form(profile.media), cache or prepare.default_cache(), None, tail_silence_s=tail_s

@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol, TextIO
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -164,6 +164,25 @@ def encoding(quiet: bool, stream: TextIO | None = None) -> Iterator[Callable[[En
 
 def _of(total_s: float | None) -> str:
     return "" if total_s is None else f" of {_clock(total_s)}"
+
+
+@contextlib.contextmanager
+def counting(word: str, stream: TextIO | None = None) -> Iterator[Callable[[str], None] | None]:
+    """How many are done and which was the last, on a terminal only; None where nobody would see it."""
+    console = Console(file=stream or sys.stderr, highlight=False)
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn(word),
+        TextColumn("{task.completed:,}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda name: bar.update(task, advance=1, description=name)
 
 
 def _sessions(figures: Figures) -> str:

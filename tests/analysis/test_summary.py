@@ -185,6 +185,17 @@ def test_metrics_without_annotations_are_left_out_and_with_them_they_are_there(t
     assert noted["final_from_activity_end"]["failed"] == 1
 
 
+def test_what_counts_from_a_detectors_onset_or_end_says_so(tmp_path: Path) -> None:
+    for folder, count in (("told", 0), ("guessed", 2)):
+        known = answered("s", 0.5)
+        known.utterances[0].onset_ns, known.utterances[0].activity_end_ns = ns(0.3), ns(1.0)
+        made = bundle(tmp_path / folder, known, corpus={"activity_estimated": count})
+        found = summarise(made)["response"]["transcript"]
+        assert found["first_output_from_onset"]["estimated"] is bool(count)
+        assert found["final_from_activity_end"]["estimated"] is bool(count)
+        assert "estimated" not in found["final_from_source_end"]
+
+
 def test_the_warm_up_is_counted_among_the_sessions_and_nowhere_else(tmp_path: Path) -> None:
     warm = answered("w", 9.0, window="warmup", messages={"ack": 5, "final": 1})
     found = summarise(bundle(tmp_path, warm, answered("s", 0.2, messages={"ack": 3}), tick()))

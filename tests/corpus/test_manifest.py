@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from loadbench.corpus import manifest
+from loadbench.corpus import read, report
 from loadbench.corpus.clip import Clip, Track
 from loadbench.corpus.manifest import CorpusError
 
@@ -30,7 +30,7 @@ def written(folder: Path, text: str | bytes, *media: str) -> Path:
 
 def problems(path: Path) -> list[str]:
     with pytest.raises(CorpusError) as caught:
-        manifest.read(path)
+        read.clips(path)
     assert str(caught.value) == "\n".join(caught.value.problems)
     return [problem.removeprefix(f"{path}:") for problem in caught.value.problems]
 
@@ -59,7 +59,7 @@ def test_byte_order_mark_crlf_blank_lines_and_a_line_separator_in_a_text_are_no_
         "6: not JSON: trailing characters; each line must be one whole JSON object",
     ]
     written(tmp_path, good)
-    clips = manifest.read(path)
+    clips = read.clips(path)
     assert [clip.transcript for clip in clips] == texts
     assert [clip.tracks[0].path for clip in clips] == [tmp_path / name for name in media[:3]]
     assert [clip.line for clip in clips] == [1, 2, 3]
@@ -67,7 +67,7 @@ def test_byte_order_mark_crlf_blank_lines_and_a_line_separator_in_a_text_are_no_
 
 def test_blank_lines_count_as_lines_and_the_last_needs_no_end(tmp_path: Path) -> None:
     path = written(tmp_path, f"\n  \n{line('a')}\n\n{line('b')}", "a.wav", "b.wav")
-    assert [(clip.id, clip.line, clip.source) for clip in manifest.read(path)] == [
+    assert [(clip.id, clip.line, clip.source) for clip in read.clips(path)] == [
         ("a", 3, str(path)),
         ("b", 5, str(path)),
     ]
@@ -75,17 +75,17 @@ def test_blank_lines_count_as_lines_and_the_last_needs_no_end(tmp_path: Path) ->
 
 def test_a_folder_stands_for_the_manifest_in_it(tmp_path: Path) -> None:
     written(tmp_path, line("a"), "a.wav")
-    assert [clip.id for clip in manifest.read(tmp_path)] == ["a"]
+    assert [clip.id for clip in read.clips(tmp_path)] == ["a"]
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("", "give a manifest or a folder that holds manifest.jsonl"), ("gone.jsonl", "No such file or directory")],
+    [("", "no known corpus; known: native"), ("gone.jsonl", "no such file or folder")],
 )
 def test_a_missing_manifest_is_named_in_full(tmp_path: Path, name: str, said: str) -> None:
     with pytest.raises(CorpusError) as caught:
-        manifest.read(tmp_path / name)
-    assert caught.value.problems[0].startswith(str(tmp_path / (name or "manifest.jsonl")))
+        read.clips(tmp_path / name)
+    assert caught.value.problems[0].startswith(str(tmp_path / name))
     assert said in caught.value.problems[0]
 
 
@@ -126,22 +126,28 @@ def test_every_problem_of_every_line_comes_at_once_and_good_lines_do_not_hide_it
 
 def test_a_check_counts_what_is_declared_and_keeps_warnings_apart(tmp_path: Path) -> None:
     rows = [line("a", duration=90), line("b", duration=90.0, target_lang="zh", transcipt="x"), line("a")]
-    report = manifest.check(written(tmp_path, "\n".join(rows), "a.wav", "b.wav"))
-    assert (report.clips, report.hours) == (2, 0.05)
-    assert report.languages == {("en", "en"): 1, ("en", "zh"): 1}
+    found = report.check(written(tmp_path, "\n".join(rows), "a.wav", "b.wav"))
+    assert (found.clips, found.hours) == (2, 0.05)
+    assert found.languages == {("en", "en"): 1, ("en", "zh"): 1}
     place = tmp_path / "manifest.jsonl"
-    assert report.problems == [f"{place}:3: duplicate id a, first at line 1"]
-    assert report.warnings == [
+    assert found.problems.lines() == [f"{place}:3: duplicate id a, first at line 1"]
+    assert found.warnings.lines() == [
         f"{place}:2: transcipt is no field of the manifest and is only passed through; meant transcript?"
     ]
-    assert report.text().splitlines() == [
-        report.problems[0],
-        f"warning: {report.warnings[0]}",
-        "2 clips, 3.0 min (en to en: 1, en to zh: 1)",
+    assert found.text().splitlines() == [
+        *found.problems.lines(),
+        f"warning: {found.warnings.lines()[0]}",
+        "layout        native",
+        "clips         2",
+        "length        3.0 min",
+        "directions    speech2text: 2",
+        "languages     en to en: 1, en to zh: 1",
+        "units         by language",
+        "1 problem, 1 warning",
     ]
-    unknown = manifest.check(written(tmp_path, line("a") + "\n" + line("b", duration=1)))
+    unknown = report.check(written(tmp_path, line("a") + "\n" + line("b", duration=1)))
     assert unknown.hours is None
-    assert unknown.text() == "2 clips, of unknown length (en to en: 2)"
+    assert "at least 1.0 s, unknown of 1 clips" in unknown.text()
 
 
 def test_every_field_arrives_where_it_belongs(tmp_path: Path) -> None:
@@ -156,7 +162,7 @@ def test_every_field_arrives_where_it_belongs(tmp_path: Path) -> None:
         "words": [{"w": "明天", "start": 0.3, "end": 0.9, "confidence": 0.5}],
     }  # fmt: skip
     (tmp_path / "f").mkdir()
-    (clip,) = manifest.read(written(tmp_path, json.dumps(row)))
+    (clip,) = read.clips(written(tmp_path, json.dumps(row)))
     track = Track("video", tmp_path / "f", "images%04d.png", Fraction(30_000, 1001), Fraction(1, 10), Fraction(16, 5))
     assert clip == Clip(
         id="s2t-0001",
@@ -188,7 +194,7 @@ def test_a_clip_may_have_several_media(tmp_path: Path) -> None:
         {"kind": "video", "filepath": "a.mp4", "offset": 0.5},
         {"kind": "audio", "filepath": "a.wav", "channel": "mix", "sample_rate": 48_000, "sha256": "AB" * 32},
     ]
-    (clip,) = manifest.read(written(tmp_path, line("a", audio_filepath=None, tracks=tracks), "a.wav", "a.mp4"))
+    (clip,) = read.clips(written(tmp_path, line("a", audio_filepath=None, tracks=tracks), "a.wav", "a.mp4"))
     assert clip.tracks == (
         Track("video", tmp_path / "a.mp4", offset_s=Fraction(1, 2)),
         Track("audio", tmp_path / "a.wav", sample_rate=48_000, channel="mix", sha256="ab" * 32),
@@ -197,16 +203,16 @@ def test_a_clip_may_have_several_media(tmp_path: Path) -> None:
 
 def test_a_long_manifest_is_read_in_the_time_that_a_person_waits(tmp_path: Path) -> None:
     rows = "\n".join(line(f"c{n}", audio_filepath="a.wav") for n in range(20_000))
-    assert len(manifest.read(written(tmp_path, rows, "a.wav"))) == 20_000
+    assert len(read.clips(written(tmp_path, rows, "a.wav"))) == 20_000
 
 
 def test_signing_without_a_picture_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.wav").write_bytes(b"x")
     line = {"id": "a", "direction": "sign2spoken", "audio_filepath": "a.wav", "source_lang": "csl", "target_lang": "zh"}
     (tmp_path / "manifest.jsonl").write_text(json.dumps(line | {"text": "你好"}))
-    found = manifest.check(tmp_path)
-    assert len(found.problems) == 1
-    assert "sign2spoken needs a video" in found.problems[0]
+    found = report.check(tmp_path)
+    (problem,) = found.problems.lines()
+    assert "sign2spoken needs a video" in problem
 
 
 @pytest.mark.parametrize(
@@ -214,7 +220,7 @@ def test_signing_without_a_picture_is_refused(tmp_path: Path) -> None:
 )
 def test_what_is_neither_a_file_nor_a_folder_is_no_corpus(name: str, said: str) -> None:
     with pytest.raises(CorpusError, match=said):
-        manifest.read(Path(name))
+        read.clips(Path(name))
 
 
 def test_a_folder_where_a_video_file_should_be_is_named_as_one(tmp_path: Path) -> None:

@@ -20,13 +20,6 @@ USUAL: dict[str, Any] = {
 }
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "a.wav").touch()
-    (tmp_path / "frames").mkdir()
-    return tmp_path
-
-
 def of(**fields: Any) -> Sample:
     row = {key: value for key, value in (USUAL | fields).items() if value is not None}
     return Sample.model_validate(row)
@@ -39,36 +32,24 @@ FRAMES = {"audio_filepath": None, "frames_dir": "frames", "frames_pattern": "%d.
     ("fields", "said"),
     [
         ({"audio_filepath": None}, "names no medium: give one of"),
-        ({"landmarks_filepath": "gone.jsonl"}, "no such file: "),
         (
             {"audio_filepath": None, "tracks": [{"kind": "audio", "filepath": "a.wav"}], "landmarks_filepath": "a.wav"},
             "landmarks_filepath: beside tracks, landmarks are one of them",
         ),
         ({"video_filepath": "a.mp4"}, "has video_filepath and audio_filepath: give one of"),
-        (FRAMES | {"fps": None}, "fps is missing"),
         (FRAMES | {"frames_pattern": None}, "frames_pattern is missing"),
         (FRAMES | {"frames_pattern": "a/%d.png"}, "must hold one number, as in images%04d.png, not 'a/%d.png'"),
         (FRAMES | {"frames_pattern": "%d-%d.png"}, "must hold one number"),
         (FRAMES | {"sha256": "0" * 64}, "sha256 is that of a media file"),
-        (FRAMES | {"frames_dir": "gone"}, "no such folder: "),
-        ({"audio_filepath": "frames"}, "frames is a folder, not a file"),
         ({"audio_filepath": None, "tracks": [{"kind": "audio"}]}, "tracks[0].filepath: give either"),
         (
             {"audio_filepath": None, "tracks": [FRAMES | {"kind": "audio", "audio_filepath": None}]},
             "tracks[0].frames_dir: frames are video",
         ),
-        ({"duration": 2.0, "activity_end": 2.5}, "activity_end 2.5 lies outside the segment (0 to 2 s)"),
-        ({"activity_start": -0.1}, "activity_start -0.1 lies outside the segment"),
-        ({"activity_start": 2.0, "activity_end": 1.0}, "activity_end 1.0 is before activity_start 2.0"),
-        (
-            {"duration": 2.0, "gloss_spans": [{"gloss": "明天", "start": 0.0, "end": 2.1}]},
-            "gloss_spans[0] (0.0 to 2.1) lies outside the segment (0 to 2 s)",
-        ),
-        ({"words": [{"w": "明", "start": 1.0, "end": 0.5}]}, "words[0] ends at 0.5, before its start at 1.0"),
     ],
 )
-def test_each_problem_is_found(folder: Path, fields: dict[str, Any], said: str) -> None:
-    found = list(sample.problems(of(**fields), folder))
+def test_each_problem_is_found(fields: dict[str, Any], said: str) -> None:
+    found = list(sample.problems(of(**fields)))
     assert len(found) == 1, found
     assert said in found[0]
 
@@ -78,37 +59,23 @@ def test_each_problem_is_found(folder: Path, fields: dict[str, Any], said: str) 
     [
         {},
         FRAMES,
-        {"duration": 2.0, "activity_start": 0.0, "activity_end": 2.0},
-        {"activity_end": 1e6},  # without a duration only the medium can tell
         {"audio_filepath": None, "tracks": [{"kind": "audio", "filepath": "a.wav"}]},
     ],
 )
-def test_a_good_line_has_none(folder: Path, fields: dict[str, Any]) -> None:
-    assert list(sample.problems(of(**fields), folder)) == []
+def test_a_good_line_has_none(fields: dict[str, Any]) -> None:
+    assert list(sample.problems(of(**fields))) == []
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("name", "said"),
     [
-        ({"gloss": ["好"] * 16}, "gloss has 16 signs; T/CADHOH 0004-2023 expects at most 15"),
-        ({"alt_gloss": [["好"] * 17]}, "alt_gloss has 17 signs"),
-        ({"text_unit": "syllable"}, "text_unit 'syllable' is unknown"),
-        ({"transcript": None, "gloss": None}, "has no reference (gloss or transcript)"),
-        (
-            {"activty_end": 2.0},
-            "activty_end is no field of the manifest and is only passed through; meant activity_end?",
-        ),
+        ("activty_end", ["activty_end is no field of the manifest and is only passed through; meant activity_end?"]),
+        ("snr_db", []),
+        ("license", []),
     ],
 )
-def test_what_is_odd_is_a_warning(fields: dict[str, Any], said: str) -> None:
-    found = list(sample.warnings(of(**fields)))
-    assert len(found) == 1, found
-    assert said in found[0]
-
-
-@pytest.mark.parametrize("fields", [{}, {"gloss": ["好"] * 15}, {"text_unit": "char"}, {"snr_db": 12}])
-def test_what_is_usual_is_none(fields: dict[str, Any]) -> None:
-    assert list(sample.warnings(of(**fields))) == []
+def test_a_key_that_is_probably_a_slip_is_told(name: str, said: list[str]) -> None:
+    assert list(sample.misnamed([name])) == said
 
 
 @pytest.mark.parametrize(
@@ -151,8 +118,8 @@ def test_rates_and_seconds_are_exact(written: Any, rate: Fraction) -> None:
     assert of(offset=16.08).offset == Fraction("16.08")
 
 
-def test_the_speaker_goes_before_the_signer_who_is_kept(folder: Path) -> None:
-    clip = of(speaker="S1", signer="P3").clip(folder, "m.jsonl", 1)
+def test_the_speaker_goes_before_the_signer_who_is_kept(tmp_path: Path) -> None:
+    clip = of(speaker="S1", signer="P3").clip(tmp_path, "m.jsonl", 1)
     assert (clip.speaker, clip.extra) == ("S1", {"signer": "P3"})
 
 
@@ -162,23 +129,22 @@ def test_the_schema_names_every_field() -> None:
     assert schema["properties"]["fps"]["anyOf"][0]["type"] == ["number", "string"]
 
 
-def test_landmarks_stand_beside_what_they_are_of_or_alone(folder: Path) -> None:
-    (folder / "a.jsonl").touch()
+def test_landmarks_stand_beside_what_they_are_of_or_alone(tmp_path: Path) -> None:
+    folder = tmp_path
     both = FRAMES | {"landmarks_filepath": "a.jsonl", "offset": 0.5, "duration": 2.0, "direction": "sign2spoken"}
     line = of(**both)
-    assert list(sample.problems(line, folder)) == []
+    assert list(sample.problems(line)) == []
     pictures, found = line.clip(folder, "m.jsonl", 1).tracks
     assert (pictures.kind, pictures.fps, found.kind, found.path, found.fps) == (
         "video", 25, "landmarks", folder / "a.jsonl", None
     )  # fmt: skip
     assert (found.offset_s, found.duration_s) == (pictures.offset_s, pictures.duration_s) == (Fraction(1, 2), 2)
-    assert list(sample.problems(of(**both | {"offset": -1}), folder)) == ["offset must be 0 or more, not -1.0"]
     digest = {"sha256": "AB" * 32}
     assert [track.sha256 for track in of(landmarks_filepath="a.jsonl", **digest).clip(folder, "", 1).tracks] == [
         "ab" * 32, None
     ]  # fmt: skip
     alone = of(audio_filepath=None, landmarks_filepath="a.jsonl", direction="sign2spoken", **digest)
-    assert list(sample.problems(alone, folder)) == []
+    assert list(sample.problems(alone)) == []
     assert [(track.kind, track.sha256) for track in alone.clip(folder, "", 1).tracks] == [("landmarks", "ab" * 32)]
     tracks = [{"kind": "audio", "filepath": "a.wav"}, {"kind": "landmarks", "filepath": "a.jsonl", "offset": 1}]
     kinds = [

@@ -231,7 +231,12 @@ def test_in_a_dialogue_the_next_turn_is_the_others_and_waits_for_the_answer_and_
 
 
 def test_each_party_of_a_dialogue_has_its_speakers_clips_where_the_corpus_knows_two() -> None:
-    ada, ben = decks(["ada", "ben", "ada", "ben"], "sequential", 1)
+    ada, ben = decks(["ada", "ben", "ada", "ben"], "sequential", 1, dialogue=True)
     assert [list(islice(deck, 3)) for deck in (ada, ben)] == [[(0, 0), (2, 0), (0, 1)], [(1, 0), (3, 0), (1, 1)]]
     for speakers in (["", ""], ["ada", "ada"], ["ada", "ben", "cem"], ["ada", ""]):
-        assert len(decks(speakers, "sequential", 1)) == 1
+        assert len(decks(speakers, "sequential", 1, dialogue=True)) == 1
+
+
+def test_two_speakers_who_hold_no_dialogue_share_one_deck() -> None:
+    (deck,) = decks(["ada", "ben", "ada"], "sequential", 1, dialogue=False)
+    assert list(islice(deck, 4)) == [(0, 0), (1, 0), (2, 0), (0, 1)]

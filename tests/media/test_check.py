@@ -1,11 +1,15 @@
 """A corpus is checked against its media."""
 
+import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from loadbench.media import level
 from loadbench.media.check import check
+from loadbench.media.level import Heard
 from tests.media import making
 
 
@@ -13,8 +17,8 @@ def checked(folder: Path, *rows: dict[str, Any]) -> tuple[list[str], list[str]]:
     """Problems and warnings without the manifest's name."""
     report = check(making.manifest(folder, rows))
     place = f"{folder / 'manifest.jsonl'}:"
-    return [said.removeprefix(place) for said in report.problems], [
-        said.removeprefix(place) for said in report.warnings
+    return [said.removeprefix(place) for said in report.problems.lines()], [
+        said.removeprefix(place) for said in report.warnings.lines()
     ]
 
 
@@ -29,10 +33,20 @@ def test_a_good_corpus_is_counted_by_its_measured_length(tmp_path: Path) -> None
         ],
     )
     report = check(path)
-    assert (report.clips, report.problems, report.warnings) == (2, [], [])
+    assert (report.clips, report.problems.lines(), report.warnings.lines()) == (2, [], [])
     assert report.hours == pytest.approx(3.0 / 3600)
     assert report.languages == {("en", "en"): 1, ("en", "zh"): 1}
-    assert report.text() == "2 clips, 3.0 s (en to en: 1, en to zh: 1)"
+    assert report.text().splitlines() == [
+        "layout        native",
+        "clips         2",
+        "length        3.0 s",
+        "directions    speech2text: 2",
+        "languages     en to en: 1, en to zh: 1",
+        "units         by language",
+        "frame rates   25/s: 1",
+        "sample rates  16000 Hz: 1",
+        "0 problems, 0 warnings",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -92,5 +106,55 @@ def test_frames_in_a_folder_are_measured_by_their_numbers(tmp_path: Path) -> Non
     row = {"id": "a", "frames_dir": "clip", "frames_pattern": "%d.png", "fps": 25}
     report = check(making.manifest(tmp_path, [row]))
     assert report.hours == pytest.approx(2 / 3600)
-    assert len(report.warnings) == 1
-    assert "47 numbers are missing between 1.png and 50.png" in report.warnings[0]
+    (warning,) = report.warnings.lines()
+    assert "47 numbers are missing between 1.png and 50.png" in warning
+
+
+def test_silence_and_clipping_are_told_of_the_segment_and_channel_that_are_streamed(tmp_path: Path) -> None:
+    tone, nothing = making.tone(1.0), np.zeros(16_000, np.int16)
+    faint, loud = (tone // 600).astype(np.int16), np.clip(tone.astype(np.int32) * 20, -32768, 32767).astype(np.int16)
+    making.wav(tmp_path / "a.wav", np.concatenate([tone, nothing, faint, loud]).tobytes())
+    making.wav(tmp_path / "b.wav", np.stack([tone, loud], 1).tobytes(), channels=2)
+    part = {"audio_filepath": "a.wav", "duration": 0.7}
+    _, warnings = checked(
+        tmp_path,
+        part | {"id": "tone", "offset": 0.1},
+        part | {"id": "nothing", "offset": 1.2},
+        part | {"id": "faint", "offset": 2.2},
+        part | {"id": "loud", "offset": 3.2},
+        {"id": "left", "audio_filepath": "b.wav", "channel": 0},
+        {"id": "both", "audio_filepath": "b.wav", "channel": "mix"},
+    )
+    assert [re.sub(r"\d+\.\d%", "N%", warning) for warning in warnings] == [
+        "2: clip nothing: a.wav is silent: all its samples are 0",
+        "3: clip faint: a.wav is silent: nowhere louder than -70 dBFS",
+        "4: clip loud: N% of the samples of a.wav are at full scale: it was cut off at the top",
+        "6: clip both: N% of the samples of b.wav are at full scale: it was cut off at the top",
+    ]
+
+
+def test_segments_of_one_file_are_one_decoding_and_its_oddity_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoded: list[Path] = []
+
+    def listen(path: Path, notes: list[str]) -> Heard:
+        decoded.append(path)
+        notes.append("odd")
+        return level.listen(path, notes)
+
+    monkeypatch.setattr("loadbench.media.check.listen", listen)
+    making.wav(tmp_path / "a.wav", making.THOUSANDS)
+    rows = [{"id": f"c{n}", "audio_filepath": "a.wav", "offset": n / 100, "duration": 0.01} for n in range(1, 60)]
+    assert checked(tmp_path, *rows) == ([], ["1: clip c1: odd"])
+    assert decoded == [tmp_path / "a.wav"]
+
+
+def test_activity_is_estimated_where_the_corpus_does_not_say_it(tmp_path: Path) -> None:
+    quiet, tone = np.zeros(8000, np.int16), making.tone(1.0)
+    making.wav(tmp_path / "a.wav", np.concatenate([quiet, tone, quiet]).tobytes())
+    rows = [{"id": "a", "audio_filepath": "a.wav"}, {"id": "b", "audio_filepath": "a.wav", "activity_start": 0.1}]
+    report = check(making.manifest(tmp_path, rows), activity=True)
+    assert report.activity == [("a", 0.48, 1.5)]
+    assert "a: speech from 0.48 to 1.50 s (estimated)" in report.text()
+    assert report.plain()["estimated_activity"] == [{"id": "a", "start": 0.48, "end": 1.5}]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from loadbench.corpus import manifest
+from loadbench.corpus import read
 from loadbench.media import prepare
 from loadbench.media.check import check
 from loadbench.media.form import AudioForm, FrameForm
@@ -18,7 +18,7 @@ FOLDER = Path(str(files("loadbench"))) / "data" / "demo"
 
 def test_the_manifest_agrees_with_the_media_without_a_warning() -> None:
     report = check(FOLDER)
-    assert (report.clips, report.problems, report.warnings) == (12, [], [])
+    assert (report.clips, report.problems.lines(), report.warnings.lines()) == (12, [], [])
 
 
 def test_it_stays_small() -> None:
@@ -26,7 +26,7 @@ def test_it_stays_small() -> None:
 
 
 def test_speech_lies_within_its_marks_and_only_there(tmp_path: Path) -> None:
-    spoken = [clip for clip in manifest.read(FOLDER) if clip.tracks[0].kind == "audio"]
+    spoken = [clip for clip in read.clips(FOLDER) if clip.tracks[0].kind == "audio"]
     folders = prepare.prepare(spoken, AudioForm("s16le", 16_000, 160), tmp_path)
     assert len(spoken) == 11
     for clip in spoken:
@@ -42,7 +42,7 @@ def test_speech_lies_within_its_marks_and_only_there(tmp_path: Path) -> None:
 
 
 def test_the_signer_moves_while_signing_and_rests_before_and_after(tmp_path: Path) -> None:
-    (clip,) = [clip for clip in manifest.read(FOLDER) if clip.direction == "sign2spoken"]
+    (clip,) = [clip for clip in read.clips(FOLDER) if clip.direction == "sign2spoken"]
     plan = ChunkPlan.load(prepare.prepare([clip], FrameForm(), tmp_path)["sign-01"])
     assert len(plan) == 115
     assert plan.duration_ns == 4_600_000_000
@@ -58,7 +58,7 @@ def test_a_real_recogniser_understands_the_english_sentences(tmp_path: Path) -> 
     from moonshine_voice.utils import get_model_path
 
     recogniser = Transcriber(str(get_model_path("tiny-en")), ModelArch.TINY)
-    clips = [clip for clip in manifest.read(FOLDER) if clip.source_lang == "en"]
+    clips = [clip for clip in read.clips(FOLDER) if clip.source_lang == "en"]
     folders = prepare.prepare(clips, AudioForm("f32le", 16_000, 160_000), tmp_path)
     plain = jiwer.Compose([jiwer.ToLowerCase(), jiwer.RemovePunctuation()])
     for clip in clips:

@@ -85,6 +85,7 @@ def _clip(row: Row, number: int, path: Path, split: str, pair: tuple[str, str]) 
     return Clip(
         "/".join(filter(None, (split, name.removesuffix(file.suffix)))), "speech2text", (track,), *pair,
         activity_end_s=None if spoken_until is None else float(spoken_until / 1000),
+        activity_estimated=spoken_until is not None,
         transcript=row.string("transcript"), speaker=row.string("speaker_id"),
         tags=(split,) if split else (), extra=row.rest, source=str(path), line=number,
     )  # fmt: skip
