@@ -71,11 +71,15 @@ class Channel(msgspec.Struct, kw_only=True):
 
 
 class MediaClock(msgspec.Struct, array_like=True, frozen=True):
-    """Where in the media the service said, at `at_ns`, that it was: how far heard, and how far final. None: unsaid."""
+    """Where in the media the service said, at `at_ns`, that it was: how far heard, and how far final. None: unsaid.
+
+    `lag_ms` is how far it said that it was behind what it had been sent.
+    """
 
     at_ns: int
     processed_ms: int | None
     final_ms: int | None
+    lag_ms: int | None = None
 
 
 class Acks(msgspec.Struct, kw_only=True):

@@ -561,8 +561,8 @@ def _receive(at: _At) -> Iterator[Problem]:
 
 
 def _clock(at: _At) -> Iterator[Problem]:
-    if at.part.get("processed") is None and at.part.get("final") is None:
-        yield Problem(at(), "names neither processed nor final, so that there is nothing to record")
+    if all(at.part.get(key) is None for key in ("processed", "final", "lag")):
+        yield Problem(at(), "names neither processed nor final nor lag, so that there is nothing to record")
 
 
 def _when(at: _At) -> Iterator[Problem]:
@@ -590,7 +590,15 @@ def _signing(at: _At) -> Iterator[Problem]:
         yield Problem(at("as"), "only hmac has it")
 
 
+def _captures(at: _At) -> Iterator[Problem]:
+    for number, name in enumerate(_list(at.part, "may_be_empty")):
+        if name not in _part(at.part, "capture"):
+            known = _listed(_part(at.part, "capture"))
+            yield Problem((*at("may_be_empty"), number), f"{name} is not captured here; captured: {known}")
+
+
 def _prelude(at: _At) -> Iterator[Problem]:
+    yield from _captures(at)
     request = at.part.get("request")
     if isinstance(request, str) and not re.fullmatch(r"(GET|POST|PUT|PATCH|DELETE) (https?://|\{)\S*", request):
         yield Problem(
@@ -752,6 +760,7 @@ _CHECKS: Final[dict[Any, Callable[[_At], Iterator[Problem]]]] = {
     schema.Ping: _ping,
     schema.ChannelPart: _channel,
     schema.OpenStep: _send,
+    schema.WaitPart: _captures,
     schema.EndStep: _send,
     schema.KeepAlive: _keepalive,
     schema.Quiet: _quiet,

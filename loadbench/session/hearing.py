@@ -250,16 +250,12 @@ class Hearing:
             self.owed.add(str(name))
 
     def _read_clock(self, clock: Clock, item: Any, at_ns: int) -> None:
+        said = [_milliseconds(select, clock.unit, item) for select in (clock.processed, clock.final, clock.lag)]
         last = self.clock[-1] if self.clock else MediaClock(at_ns, None, None)
-        processed = _milliseconds(clock.processed, clock.unit, item)
-        final = _milliseconds(clock.final, clock.unit, item)
-        row = MediaClock(
-            at_ns,
-            last.processed_ms if processed is None else processed,
-            last.final_ms if final is None else final,
-        )
-        if (row.processed_ms, row.final_ms) != (last.processed_ms, last.final_ms):
-            self.clock.append(row)
+        before = (last.processed_ms, last.final_ms, last.lag_ms)
+        now = [old if new is None else new for old, new in zip(before, said, strict=True)]
+        if (*now,) != before:
+            self.clock.append(MediaClock(at_ns, *now))
 
     def _name(self, meaning: Meaning, item: Any) -> str:
         return meaning.channel if isinstance(meaning.channel, str) else meaning.channel(self._fields, item)

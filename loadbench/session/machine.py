@@ -545,9 +545,10 @@ class Conversation:
                 value = chosen(select, heard.item)
             except RuleError:
                 value = None
-            if value is None:
+            if value is None or (value == "" and name not in step.may_be_empty):
+                found = "nothing" if value is None else "an empty text"
                 self._books.raw.append(shown(json.dumps(heard.item, default=str)))
-                self._refuse("profile_error", f"{{captured.{name}}} found nothing in the message", heard.at_ns)
+                self._refuse("profile_error", f"{{captured.{name}}} found {found} in the message", heard.at_ns)
                 return False
             self._fields[f"captured.{name}"] = value if isinstance(value, str) else json.dumps(value, default=str)
         return True

@@ -145,10 +145,14 @@ class SendPart(Part):
 
 
 class WaitPart(Condition):
-    """Until a message fits; `capture` keeps values of it as {captured.NAME}. No condition: any message."""
+    """Until a message fits; `capture` keeps values of it as {captured.NAME}. No condition: any message.
+
+    A value that is an empty text ends the session as one that is not there does, unless `may_be_empty` names it.
+    """
 
     timeout_s: float | None = Field(None, gt=0)
     capture: dict[str, Selector] = {}
+    may_be_empty: list[str] = []
 
 
 class OpenStep(SendPart):
@@ -358,10 +362,14 @@ class StatusRule(Part):
 
 
 class MediaClock(Part):
-    """Where the service says it is in the media: how far it has heard, and how far its text is final. Recorded."""
+    """Where the service says it is in the media: how far it has heard, and how far its text is final. Recorded.
+
+    `lag` is how far it says that it is behind what it has been sent.
+    """
 
     processed: Selector | None = None
     final: Selector | None = None
+    lag: Selector | None = None
     unit: Literal["s", "ms", "10ms", "hms"] = "s"
 
 
@@ -459,7 +467,7 @@ class PreludeStep(Part):
     `request` is method and address: "POST https://host/path". It has one body or none: `json`, or a `form`.
     `expect`: the statuses that go on, any 2xx when left out. What another means is said by `receive.statuses`; else
     401, 402, 403, 429 and 503 are rejected, and the rest target_error. `capture` keeps values of the JSON answer as
-    {captured.NAME}. Redirects are not followed.
+    {captured.NAME}; none may be an empty text, unless `may_be_empty` names it. Redirects are not followed.
     """
 
     request: Template
@@ -468,6 +476,7 @@ class PreludeStep(Part):
     form: dict[str, Template] | None = Field(None, description="the body, as an HTML form")
     expect: list[int] = []
     capture: dict[str, Selector] = {}
+    may_be_empty: list[str] = []
     timeout_s: float = Field(10.0, gt=0)
 
 

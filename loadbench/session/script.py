@@ -59,6 +59,7 @@ class Expect:
     fits: Test
     timeout_ns: int | None
     capture: dict[str, Selector]
+    may_be_empty: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,7 @@ class Clock:
 
     processed: Selector | None
     final: Selector | None
+    lag: Selector | None
     unit: Literal["s", "ms", "10ms", "hms"]
 
 
@@ -297,7 +299,8 @@ def _open_step(part: OpenStep) -> Step:
     if part.wait is None:
         return Step(_say(part), when)
     capture = {name: compile_selector(expr) for name, expr in part.wait.capture.items()}
-    return Step(Expect(_condition(part.wait) or _always, _optional(part.wait.timeout_s), capture), when)
+    fits, may_be_empty = _condition(part.wait) or _always, frozenset(part.wait.may_be_empty)
+    return Step(Expect(fits, _optional(part.wait.timeout_s), capture, may_be_empty), when)
 
 
 def _end_step(part: EndStep) -> Step | None:
@@ -336,8 +339,8 @@ def _ending(steps: Iterable[Deed]) -> Ending:
 
 
 def _clock(part: MediaClock) -> Clock:
-    processed, final = (None if text is None else compile_selector(text) for text in (part.processed, part.final))
-    return Clock(processed, final, part.unit)
+    selectors = (None if text is None else compile_selector(text) for text in (part.processed, part.final, part.lag))
+    return Clock(*selectors, part.unit)
 
 
 def _status(rule: StatusRule) -> Status:

@@ -127,6 +127,8 @@ def test_a_profile_that_makes_sense_is_taken(extra: str) -> None:
         (receive("{match: 'foo(a)', event: done}"), "receive.rules[0].match: JMESPath has no function foo()"),
         (text("model: unkeyed, text: '['"), "receive.rules[0].text.text: '[' is no JMESPath expression"),
         (text("model: unkeyed, text: t, final: 'a ='"), "receive.rules[0].text.final: 'a =' is no JMESPath expression"),
+        ("open: [{wait: {capture: {i: a}, may_be_empty: [j]}}]",
+         "open[0].wait.may_be_empty[0]: j is not captured here; captured: i"),
         ("open: [{wait: {capture: {i: 'a['}}}]", "open[0].wait.capture.i: 'a[' is no JMESPath expression"),
         ("media: {kind: audio, chunk_ms: 9, ack: {echo: 'a['}}", "media.ack.echo: 'a[' is no JMESPath expression"),
         # channels

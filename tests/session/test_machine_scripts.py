@@ -102,6 +102,7 @@ def test_a_second_request_uses_what_the_first_has_given_and_a_form_is_a_form() -
         (answer(b"", 307, location="https://b/"), "target_error", "status 307, a redirect to https://b/, which is not"),
         (answer(b"<html>"), "parse_error", "the answer is no JSON"),
         (answer({"url": URL}), "profile_error", "{captured.id} found nothing in the answer"),
+        (answer({"url": "", "id": "a"}), "profile_error", "found an empty text in the answer"),
         (gone("refused", reason="nobody"), "connect_failed", "nobody answers at the address: nobody"),
         (gone("dns"), "dns", "the name of the service has no address"),
         (gone("tls", reason="self-signed"), "tls", "the TLS handshake failed: self-signed"),
@@ -311,6 +312,41 @@ def test_the_services_media_clock_is_recorded_at_each_change() -> None:
         MediaClock(DIAL_NS + round(1.0 * S), 900, 300),
         MediaClock(DIAL_NS + round(3.2 * S), 3_723_500, 300),
     ]
+
+
+def test_how_far_a_service_says_that_it_is_behind_is_a_row_of_its_clock() -> None:
+    receive = profile().receive.model_dump(exclude_unset=True) | {"clock": {"lag": "remaining", "unit": "s"}}
+    behind = [(0.5, 0.4), (0.6, 0.4), (0.9, 1.25)]
+    events: list[Any] = [(at, {"partial": "red", "remaining": lag}) for at, lag in behind]
+    play = Play(profile(receive=receive), events=[*events, (3.2, {"final": "red"}), (3.3, {"done": 1})]).run()
+    assert play.utterance.clock == [
+        MediaClock(DIAL_NS + round(0.5 * S), None, None, 400),
+        MediaClock(DIAL_NS + round(0.9 * S), None, None, 1250),
+    ]
+
+
+# ---- captured values
+
+
+@pytest.mark.parametrize(
+    ("may_be_empty", "said", "outcome", "cause"),
+    [
+        ([], {"id": ""}, "profile_error", "{captured.id} found an empty text in the message"),
+        ([], {"other": 1}, "profile_error", "{captured.id} found nothing in the message"),
+        (["id"], {"other": 1}, "profile_error", "{captured.id} found nothing in the message"),
+        (["id"], {"id": ""}, "ok", ""),
+        ([], {"id": " "}, "ok", ""),
+        ([], {"id": 0}, "ok", ""),
+    ],
+)
+def test_a_captured_text_is_not_empty_unless_the_profile_says_that_it_may_be(
+    may_be_empty: list[str], said: dict[str, Any], outcome: str, cause: str
+) -> None:
+    wait = {"capture": {"id": "id"}, "may_be_empty": may_be_empty}
+    how = profile(open=[{"wait": wait}, {"send_json": {"session": "{captured.id}"}}])
+    record = Play(how, events=[(0.2, said), *((at + 0.5, event) for at, event in WHOLE)]).run().record
+    assert record.outcome == outcome
+    assert record.cause.startswith(cause)
 
 
 def test_no_clock_no_rows() -> None:
