@@ -57,17 +57,16 @@ class Examined(msgspec.Struct, kw_only=True):
 def examine(name_or_path: str, messages: Path | None) -> Examined:
     """A shipped profile, or a file. Raises ProfileError where it is no good profile at all, and RecordingError."""
     text, file = load.source(name_or_path)
-    profile = load.load_text(text, file)
-    return _examined(profile, text, file, None if messages is None else recorded.read(messages))
+    profile, line = load.load_marked(text, file)
+    return _examined(profile, line, file, None if messages is None else recorded.read(messages))
 
 
 def examine_text(text: str, file: str, recording: recorded.Recording) -> Examined:
     """As `examine`, of a profile that is not in a file yet. Raises ProfileError."""
-    return _examined(load.load_text(text, file), text, file, recording)
+    return _examined(*load.load_marked(text, file), file, recording)
 
 
-def _examined(profile: Profile, text: str, file: str, recording: recorded.Recording | None) -> Examined:
-    line = load.lines(text)
+def _examined(profile: Profile, line: load.Line, file: str, recording: recorded.Recording | None) -> Examined:
     found = list(lint.structure(profile, line))
     if recording is not None:
         found += replay.findings(profile, recording, line)

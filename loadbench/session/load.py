@@ -25,6 +25,7 @@ MOST_BYTES: Final = 4 * 1024 * 1024
 MOST_NODES: Final = 100_000  # with every alias written out: some lines of aliases of aliases can mean billions
 MOST_LEVELS: Final = 64
 PROFILES: Final = Path(__file__).parent.parent / "data" / "profiles"
+Line = Callable[[Place], int]
 
 
 class ProfileError(ValueError):
@@ -65,7 +66,7 @@ def source(name_or_path: str) -> tuple[str, str]:
     return text, path.name
 
 
-def lines(text: str) -> Callable[[Place], int]:
+def lines(text: str) -> Line:
     """Where things stand in the text of a good profile: the line, from 1, of a place, or of the nearest around it."""
     marks, _ = _parse(text, "profile")
     return marks.line
@@ -81,13 +82,18 @@ def load_text(text: str, source: str) -> Profile:
 
     Raises ProfileError with all problems, in the order of their lines.
     """
+    return load_marked(text, source)[0]
+
+
+def load_marked(text: str, source: str) -> tuple[Profile, Line]:
+    """As `load_text`, and where things stand in it, as `lines` tells: a long profile takes its time to be parsed."""
     marks, tree = _parse(text, source)
     profile, found = _validated(tree)
     found += check.problems(tree)
     if profile is None or found or marks.duplicates:
         lines = sorted({*marks.duplicates, *((marks.line(problem.place), _sentence(problem)) for problem in found)})
         raise ProfileError([f"{source}:{line}: {sentence}" for line, sentence in lines])
-    return _with_done(profile)
+    return _with_done(profile), marks.line
 
 
 def media_form(part: Medium) -> MediaForm:
@@ -171,15 +177,15 @@ class _Marks:
 
 
 def _parse(text: str, source: str) -> tuple[_Marks, Any]:
-    composer, loader = YAML(typ="safe", pure=True), YAML(typ="safe", pure=True)
-    loader.allow_duplicate_keys = True  # they are reported with all the rest
+    yaml = YAML(typ="safe", pure=True)
+    yaml.allow_duplicate_keys = True  # they are reported with all the rest
     try:
-        node = composer.compose(text)
+        node = yaml.compose(text)
         if node is None:
             raise ProfileError([f"{source}:1: the profile is empty"])
         if wild := _wild(node):
             raise ProfileError([f"{source}:{wild[0].start_mark.line + 1}: {wild[1]}"])
-        return _Marks(node), loader.load(text)
+        return _Marks(node), yaml.constructor.construct_document(node)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
