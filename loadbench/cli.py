@@ -335,17 +335,19 @@ def corpus_prepare(
     cache: Annotated[Path | None, typer.Option(help="where; the run then needs media.cache set to it")] = None,
 ) -> None:
     """Encode a corpus for a profile beforehand, so that a run, or a small device, only has to stream."""
+    from loadbench import plugins
     from loadbench.corpus import manifest
     from loadbench.media import prepare
     from loadbench.session import load
     from loadbench.watch.terminal import encoding
 
     spoken = load.load_profile(profile)
+    found = plugins.encoders(spoken)
     tail_s = sum(step.silence_s or 0.0 for step in spoken.end)
     clips, folder = manifest.read(path), cache or prepare.default_cache()
     with encoding(quiet=False) as progress:
-        form, also = load.media_form(spoken.media), load.also_form(spoken)
-        done = prepare.prepare(clips, form, folder, progress, tail_s, also)
+        form, also = load.media_form(spoken.media, found), load.also_form(spoken, found)
+        done = prepare.prepare(clips, form, folder, progress, tail_s, also, load.form_encoders(spoken, found))
     print(f"{len(done)} clips are ready for {spoken.name} in {folder}")
 
 

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import loadbench
 from loadbench import plan as plans
+from loadbench import plugins
 from loadbench.analysis.response import applicable
 from loadbench.corpus import manifest
 from loadbench.corpus.clip import Clip
@@ -33,6 +34,8 @@ from loadbench.results.record import ClipFacts
 from loadbench.results.run import Anchor, RunHeader
 from loadbench.results.slo import Slo
 from loadbench.session import load
+from loadbench.session.plugin import PluginError, Plugins
+from loadbench.session.plugin import named as named_plugins
 from loadbench.session.profile import Profile
 from loadbench.session.template import is_number
 from loadbench.transports import load as load_transport
@@ -79,10 +82,14 @@ def prepare(
         raise PlanError(problems)
     with _noting(problems):
         transport = load_transport(profile.transport.carrier)
+    with _noting(problems):
+        found = plugins.load(profile)
+    with _noting(problems):
+        encoders = plugins.encoders(profile)
     problems += [*_fit_problems(plan, profile, clips, values), *_program_problems(plan, profile, allow_exec)]
     if problems:
         raise PlanError(problems)
-    form = load.media_form(profile.media)
+    form, also = load.media_form(profile.media, encoders), load.also_form(profile, encoders)
     tail_s = sum(step.silence_s or 0.0 for step in profile.end)
     notes: dict[str, None] = {}
 
@@ -92,12 +99,16 @@ def prepare(
             progress(state)
 
     try:
-        folders = media.prepare(clips, form, _cache(plan), note, tail_s, load.also_form(profile))
+        made = load.form_encoders(profile, encoders)
+        folders = media.prepare(clips, form, _cache(plan), note, tail_s, also, made)
     except ValueError as error:
         raise PlanError(_problems_of(error)) from None
     wires = Path(tempfile.mkdtemp(prefix="loadbench-wire-"))
     try:
-        prepared = _prepared(plan, profile, transport, clips, values, folders, wires)
+        prepared = _prepared(plan, profile, transport, found, clips, values, folders, wires)
+    except PluginError as error:
+        shutil.rmtree(wires, ignore_errors=True)
+        raise PlanError(error.problems) from None
     except BaseException:
         shutil.rmtree(wires, ignore_errors=True)
         raise
@@ -141,13 +152,16 @@ def _prepared(
     plan: Plan,
     profile: Profile,
     transport: Transport,
+    found: Plugins,
     clips: list[Clip],
     values: dict[str, str],
     folders: dict[str, Path],
     wires: Path,
 ) -> Prepared:
     fresh = plan.target.mask == "fresh"
-    wired = wiring.wire_plans(profile, folders, transport, wires, randomness.token_bytes, fresh=fresh)
+    wired = wiring.wire_plans(
+        profile, folders, transport, wires, randomness.token_bytes, fresh=fresh, framing=found.framing
+    )
     plain = {clip.id: ChunkPlan.load(folders[clip.id]) for clip in clips}
     entries = [
         pipe.ClipEntry(
@@ -162,7 +176,7 @@ def _prepared(
     ]
     masks = Masks({*values.values(), *plans.hidden(plan)})
     start = _start(plan, profile, entries, values)
-    _check_address(start, profile, transport)
+    _check_address(start, profile, transport, found)
     return Prepared(
         plan=plan,
         profile=profile,
@@ -176,9 +190,9 @@ def _prepared(
     )
 
 
-def _check_address(start: pipe.Start, profile: Profile, transport: Transport) -> None:
+def _check_address(start: pipe.Start, profile: Profile, transport: Transport, found: Plugins) -> None:
     """An address that no session could dial is the user's trouble, and found before there is a session."""
-    addresses = Addresses(start, profile)
+    addresses = Addresses(start, profile, auth=found.auth)
     try:
         asker = load_asker() if profile.prelude else None
         addresses.check(addresses.fields("s1", start.clips[0].fields), transport, asker)
@@ -278,6 +292,7 @@ def _header(
             "about": profile.about,
             "checked": profile.checked,
             "transport": profile.transport.kind,
+            "plugins": named_plugins(profile),
             "never_final": profile.never_final.rule,
             "done": [step.done.model_dump(mode="json", exclude_none=True) for step in profile.end if step.done],
         },

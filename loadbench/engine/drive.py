@@ -22,6 +22,7 @@ from loadbench.results.media import HEAD_BYTES, MediaPiece, ending, opening, ste
 from loadbench.results.outcome import side
 from loadbench.results.record import Aside, ChunkTimes, Lateness, Message, SessionRecord, Started, Utterance
 from loadbench.session.machine import Conversation
+from loadbench.session.plugin import Frame, PluginError
 from loadbench.session.profile import MediaFormat
 from loadbench.session.wire import (
     Abort,
@@ -212,6 +213,7 @@ class Driver:
         rig = self._rig
         self._hide(self._talk.confidential)
         address = rig.addresses.of(self._talk.fields)
+        self._hide([*self._talk.confidential, *address.hidden])
         self._tell(self._talk.dialled, rig.clock(), rig.addresses.place(self._talk.fields))
 
         async def dial() -> None:
@@ -289,7 +291,10 @@ class Driver:
     def _send(self, action: Send) -> None:
         if self._link is None:
             return
-        wire = self._rig.encoder.whole(action.kind, action.payload, action.role)
+        kind, payload, framing = action.kind, action.payload, self._rig.compiled.framing
+        if framing is not None and kind != "end":
+            kind, payload = framing.encode(Frame(kind, payload, action.role, self._progress().chunks))
+        wire = self._rig.encoder.whole(kind, payload, action.role)
         self._unsent_max = max(self._unsent_max, self._link.write(wire))
         self._bytes_sent += len(wire)
         self._talk.sent(action, self._rig.clock())
@@ -357,7 +362,7 @@ class Driver:
     def _joined(self, reel: Reel) -> Callable[[int], Buffer]:
         """Wire messages with this session's own parts around the shared ones."""
         messages, encoder, fields = self._rig.messages, self._rig.encoder, self._talk.fields
-        fresh = self._rig.start.mask == "fresh"
+        framing, fresh = self._rig.compiled.framing, self._rig.start.mask == "fresh"
 
         def wire(index: int) -> Buffer:
             track, number, count = reel.place(index)
@@ -367,7 +372,10 @@ class Driver:
             except KeyError as error:
                 raise MissingFieldError(error.args[0]) from None
             part = reel.wire(index)
-            if fresh:
+            if framing is not None:
+                frame = Frame(message.kind, b"".join((before, part, after)), "media", number, number == count - 1)
+                joined = encoder.whole(*framing.encode(frame))
+            elif fresh:
                 joined = encoder.whole(message.kind, b"".join((before, part, after)))
             else:
                 joined = encoder.joined(message.kind, before, part, after)
@@ -385,7 +393,7 @@ class Driver:
         """An error of ours ends this session; where even its conversation cannot go on, it is recorded without it."""
         if self._ended:
             raise error
-        if isinstance(error, MissingFieldError | AddressError):
+        if isinstance(error, MissingFieldError | AddressError | PluginError):
             outcome, sentence = "profile_error", str(error)
         else:
             outcome, sentence = "internal", f"{type(error).__name__}: {error}"

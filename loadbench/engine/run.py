@@ -8,6 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final, Literal
 
+from loadbench import plugins
 from loadbench.engine import health, workload
 from loadbench.engine.address import Addresses, MissingFieldError
 from loadbench.engine.alarm import MS, Agenda, MakeAlarm, Reminder, kernel_alarm
@@ -61,7 +62,8 @@ class Engine:
         self._reels = [Reel(entry) for entry in start.clips]
         if not self._reels:
             raise ValueError("there is no clip to stream")
-        addresses = Addresses(start, profile)
+        found = plugins.load(profile)
+        addresses = Addresses(start, profile, auth=found.auth)
         if profile.prelude:
             asker = asker or load_asker()
         _check(addresses, self._reels[0], transport, asker)
@@ -71,7 +73,7 @@ class Engine:
         self._rig = Rig(
             start=start,
             profile=profile,
-            compiled=compile_profile(profile),
+            compiled=compile_profile(profile, found),
             limits=_limits(start, addresses.message_bytes),
             transport=transport,
             encoder=transport.encoder(os.urandom, profile.transport.encoding),

@@ -3,23 +3,25 @@
 import contextlib
 import json
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from loadbench.corpus.clip import Clip, Track
 from loadbench.media import audio, cache, video
 from loadbench.media.cache import default_cache
 from loadbench.media.decode import MediaError
-from loadbench.media.form import AudioForm, MediaForm
+from loadbench.media.form import AudioForm, Encoder, FrameForm, MediaForm, PluginForm
 from loadbench.media.made import Made
 from loadbench.media.plan import ChunkPlan
 
 __all__ = ["MediaError", "Progress", "default_cache", "prepare"]
 NOTES: Final = "notes.json"
 BATCH: Final = 1000  # clips that wait for a free core
+NO_ENCODERS: Final[Mapping[PluginForm, Encoder]] = MappingProxyType({})
 Chunks = Iterator[tuple[int, int, bytes]]  # due_ns, track, payload
 
 
@@ -45,11 +47,13 @@ def prepare(
     progress: Callable[[Progress], None] | None = None,
     tail_silence_s: float = 0.0,
     also: MediaForm | None = None,
+    encoders: Mapping[PluginForm, Encoder] = NO_ENCODERS,
 ) -> dict[str, Path]:
     """Folder of each clip's `ChunkPlan` by clip id, encoded where the cache does not hold it yet.
 
     A medium in the form `also` goes beside the first, as the plan's track 1. A plan's duration is that of the first;
-    `tail_silence_s` of silence follows it as further chunks. Raises MediaError with the problems of all clips.
+    `tail_silence_s` of silence follows it as further chunks. `encoders` are the plug-ins of the forms that name one.
+    Raises MediaError with the problems of all clips.
     """
     problems: list[str] = []
     folders: dict[str, Path] = {}
@@ -63,7 +67,7 @@ def prepare(
 
     def ready(clip: Clip) -> _Ready:
         try:
-            return _prepared(clip, forms, cache_folder, hashes, tail_silence_s)
+            return _prepared(clip, forms, cache_folder, hashes, tail_silence_s, encoders)
         except (MediaError, OSError) as error:
             return _Ready(problems=[f"{_place(clip)}{problem}" for problem in _sentences(error)])
 
@@ -100,13 +104,18 @@ def _in_order(
 
 
 def _prepared(
-    clip: Clip, forms: Sequence[MediaForm], cache_folder: Path, hashes: cache.Hashes, tail_silence_s: float
+    clip: Clip,
+    forms: Sequence[MediaForm],
+    cache_folder: Path,
+    hashes: cache.Hashes,
+    tail_silence_s: float,
+    encoders: Mapping[PluginForm, Encoder],
 ) -> _Ready:
     sources = [(_track(clip, form), form) for form in forms]
     keys = [cache.key(_content(track, hashes), track, form, tail_silence_s) for track, form in sources]
     folder = cache_folder / cache.joint(keys)
     if not cache.finished(folder):
-        cache.fill(folder, lambda part: _encode(sources, tail_silence_s, part))
+        cache.fill(folder, lambda part: _encode(sources, tail_silence_s, encoders, part))
     notes = tuple(json.loads((folder / NOTES).read_text(encoding="utf-8")))
     return _Ready(folder, ChunkPlan.load(folder).duration_ns / 1e9, notes)
 
@@ -118,9 +127,19 @@ def _content(track: Track, hashes: cache.Hashes) -> str:
     return content
 
 
-def _encode(sources: Sequence[tuple[Track, MediaForm]], tail_silence_s: float, folder: Path) -> None:
+def _encode(
+    sources: Sequence[tuple[Track, MediaForm]],
+    tail_silence_s: float,
+    encoders: Mapping[PluginForm, Encoder],
+    folder: Path,
+) -> None:
     made = [Made() for _ in sources]
-    first, *also = [_chunks(track, form, tail_silence_s, own) for (track, form), own in zip(sources, made, strict=True)]
+    first, *also = [
+        _plugged(form, encoders[form], track, own)
+        if isinstance(form, PluginForm)
+        else _chunks(track, form, tail_silence_s, own)
+        for (track, form), own in zip(sources, made, strict=True)
+    ]
     chunks = _beside(first, also[0], made[0]) if also else first
     ChunkPlan.write(folder, chunks, lambda: made[0].duration_ns, len(sources))
     (folder / NOTES).write_text(json.dumps([note for own in made for note in own.notes]), encoding="utf-8")
@@ -145,7 +164,26 @@ def _beside(first: Chunks, also: Chunks, made: Made) -> Chunks:
         )
 
 
-def _chunks(track: Track, form: MediaForm, tail_silence_s: float, made: Made) -> Chunks:
+def _plugged(form: PluginForm, encoder: Encoder, track: Track, made: Made) -> Chunks:
+    """What a plug-in makes. MediaError for what it raises, and for what a plan cannot hold."""
+    last_ns = 0
+    try:
+        for due_ns, data in encoder.chunks(track, made):
+            if not isinstance(due_ns, int) or not isinstance(data, bytes) or due_ns < last_ns:
+                what = f"a chunk ({due_ns!r}, {type(data).__name__}) behind {last_ns} is no (due_ns, bytes) that rises"
+                raise TypeError(what)
+            yield due_ns, 0, data
+            last_ns = due_ns
+        if not isinstance(made.duration_ns, int) or made.duration_ns < last_ns or not made.duration_ns:
+            raise TypeError(f"duration_ns {made.duration_ns!r} ends before its last chunk, due at {last_ns}")
+    except Exception as error:
+        if isinstance(error, MediaError | OSError):
+            raise
+        told = " ".join(f"{type(error).__name__}: {error}".split())
+        raise MediaError([f"{track.path}: the media encoder {form.name} failed: {told}"]) from error
+
+
+def _chunks(track: Track, form: AudioForm | FrameForm, tail_silence_s: float, made: Made) -> Chunks:
     if isinstance(form, AudioForm):
         return audio.chunks(track, form, tail_silence_s, made)
     return video.chunks(track, form, made)
@@ -153,7 +191,7 @@ def _chunks(track: Track, form: MediaForm, tail_silence_s: float, made: Made) ->
 
 def _track(clip: Clip, form: MediaForm) -> Track:
     """The clip's first track of the kind that the form needs."""
-    kind = "audio" if isinstance(form, AudioForm) else "video"
+    kind = "audio" if form.kind == "audio" else "video"
     for track in clip.tracks:
         if track.kind == kind:
             return track
@@ -161,7 +199,7 @@ def _track(clip: Clip, form: MediaForm) -> Track:
 
 
 def _total_s(clips: Sequence[Clip], form: MediaForm) -> float | None:
-    kind = "audio" if isinstance(form, AudioForm) else "video"
+    kind = "audio" if form.kind == "audio" else "video"
     declared = [next((track.duration_s for track in clip.tracks if track.kind == kind), None) for clip in clips]
     known = [float(length) for length in declared if length is not None]
     return sum(known) if len(known) == len(declared) else None

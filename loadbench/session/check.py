@@ -218,7 +218,9 @@ def _template(kind: str, value: Any, place: Place, tree: Raw) -> Iterator[Proble
 
 def _payload(name: str, place: Place, media: Raw) -> Iterator[Problem]:
     """What a message holds its media as must be what the media is, and the same in all its messages."""
-    if name == FLOATS and (media.get("kind") != "audio" or media.get("format", "s16le") not in ("s16le", "f32le")):
+    if name == FLOATS and media.get("encoder") is not None:
+        yield Problem(place, f"{{{FLOATS}}} is for samples, which an encoder does not give")
+    elif name == FLOATS and (media.get("kind") != "audio" or media.get("format", "s16le") not in ("s16le", "f32le")):
         yield Problem(place, f"{{{FLOATS}}} is for audio of format s16le or f32le")
     try:
         same = place[1] == "message" or name == payload_of(media.get("message"))
@@ -260,7 +262,7 @@ def _signed_before(place: Place, tree: Raw) -> list[str]:
 def _captured_before(place: Place, tree: Raw) -> list[str]:
     """What has been captured when a place's turn comes: by requests first, then by what is awaited."""
     captured: list[str] = []
-    for section in ("prelude", "transport", "open", "begin"):
+    for section in ("prelude", "transport", "auth", "open", "begin"):
         steps = _list(tree, section)
         if place[0] == section and len(place) > 1 and isinstance(place[1], int):
             steps = steps[: place[1]]
@@ -288,6 +290,8 @@ def _profile(at: _At) -> Iterator[Problem]:
     primary = at.part.get("primary")
     if isinstance(primary, str) and primary not in channels:
         yield Problem(("primary",), f"no such channel; declared: {_listed(channels)}")
+    if at.part.get("auth") is not None and _kind(at.tree) == "process":
+        yield Problem(("auth",), "a local program has no headers and no query; give it target.env of the plan")
     yield from _end_script(_list(at.part, "end"), at.tree)
     if at.part.get("keepalive") is not None and _kind(at.tree) in _HTTP:
         yield Problem(("keepalive",), "an HTTP request has no keep-alive messages")
@@ -431,6 +435,8 @@ def _end_script(steps: list[Any], tree: Raw) -> Iterator[Problem]:
             yield Problem(("end", number, "when"), "silence is added to the media beforehand, for all sessions alike")
         if key == "silence_s" and any(earlier != "silence_s" for earlier in keys[:number]):
             yield Problem(("end", number, key), "silence is added to the media, so it stands before all other steps")
+        if key == "silence_s" and _part(tree, "media").get("encoder") is not None:
+            yield Problem(("end", number, key), "nobody but the plug-in could encode it; wait with quiet instead")
         if key == "silence_s" and _part(tree, "media").get("kind") == "frames":
             yield Problem(("end", number, key), "frames have no silence; wait with quiet instead")
         if key == "silence_s" and _part(tree, "media").get("pace") == "whole":
@@ -474,12 +480,14 @@ def _media(at: _At) -> Iterator[Problem]:
 
 def _medium(at: _At) -> Iterator[Problem]:
     kind, frame = at.part.get("kind"), at.part.get("frame", "binary")
+    if at.part.get("encoder") is not None:
+        yield from _encoded(at)
     for key in _MEDIA_ONLY.get("frames" if kind == "audio" else "audio", ()) if kind in _MEDIA_ONLY else ():
         if key in at.part:
             yield Problem(at(key), f"has no meaning for {kind}")
     if at.part.get("pace") == "whole":
         yield from _whole(at)
-    elif kind == "audio":
+    elif kind == "audio" and at.part.get("encoder") is None:
         yield from _chunks(at)
     fps = at.part.get("fps")
     if isinstance(fps, int | float) and fps <= 0:
@@ -493,6 +501,15 @@ def _medium(at: _At) -> Iterator[Problem]:
     for key in ("message", "first", "last", "base64_prefix"):
         if frame == "binary" and at.part.get(key):
             yield Problem(at(key), "only text frames have it; say frame: text")
+
+
+def _encoded(at: _At) -> Iterator[Problem]:
+    """A plug-in says itself how it encodes and cuts."""
+    for key in (*(key for keys in _MEDIA_ONLY.values() for key in keys if key != "late"), "pace"):
+        if key in at.part:
+            yield Problem(at(key), "has no meaning beside an encoder; a plug-in has its options")
+    if _part(at.tree, "transport").get("form") is not None:
+        yield Problem(at("encoder"), "an upload sends a WAV file, which loadbench makes")
 
 
 def _piped(at: _At, frame: Any) -> Iterator[Problem]:
@@ -656,6 +673,8 @@ def _text(at: _At) -> Iterator[Problem]:
         if not any(at.part.get(key) is not None for key in one_of):
             yield Problem(at(), f"model {model} needs {' or '.join(one_of)}")
     allowed = {*sum(needs, ()), *takes, *_EVERY_MODEL}
+    if (at.part.get("plugin") is not None) != (model == "plugin"):
+        yield Problem(at("plugin"), "belongs to model: plugin, which needs it")
     for key in at.part:
         if key in schema.TextRule.model_fields and key not in allowed:
             yield Problem(at(key), f"model {model} does not take it; allowed here: {', '.join(sorted(allowed))}")
@@ -740,8 +759,9 @@ _WHOSE: Final = (
     (("headers", "query"), "WebSocket and HTTP", ("websocket", "http", "requests")),
     (("stdin",), "a local program", ("process",)),
     (("options",), "a plug-in", ()),
+    (("codec",), "WebSocket, requests and plug-ins", ("websocket", "requests")),
 )
-_EVERY_MODEL: Final = ("model", "start", "end", "unit", "join", "ignore")
+_EVERY_MODEL: Final = ("model", "plugin", "start", "end", "unit", "join", "ignore")
 # model: what it needs (one of each group), and what it takes beside.
 _MODELS: Final[dict[str, tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]]] = {
     "unkeyed": ((("text",),), ("final",)),
@@ -751,6 +771,7 @@ _MODELS: Final[dict[str, tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]]] =
     "tokens": ((("items", "committed", "tail"), ("text",)), ("final",)),
     "edit": ((("text",),), ("delete", "unit_of_delete", "key", "from_key", "to_key", "order")),
     "labels": ((("text",),), ("final", "confidence", "min_confidence", "accept_after", "collapse")),
+    "plugin": ((), tuple(schema.TextRule.model_fields)),
 }
 _CHECKS: Final[dict[Any, Callable[[_At], Iterator[Problem]]]] = {
     schema.Profile: _profile,

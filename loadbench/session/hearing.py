@@ -11,8 +11,9 @@ from typing import Any, Final, Literal
 
 from loadbench.results.masks import shorten
 from loadbench.results.record import Channel, MediaClock
-from loadbench.session.decode import DecodeError, Framer, Timed, decode_message
+from loadbench.session.decode import DecodeError, Framer, Raw, Timed, decode_message
 from loadbench.session.media import MediaBoard
+from loadbench.session.plugin import Framing, PluginError
 from loadbench.session.profile import ChannelPart, MediaFormat
 from loadbench.session.script import Clock, Compiled, CompiledMedia, Fields, Meaning, Selector, chosen
 from loadbench.session.select import SELECT_ERRORS
@@ -92,6 +93,8 @@ class Hearing:
         self.clock: list[MediaClock] = []
         framing = how.profile.receive.framing
         self._framer = None if framing == "message" else Framer(framing, message_bytes)
+        self._framing = how.framing
+        self._unframe: Callable[[Raw], list[Raw]] | None = None  # of the connection, once something has come
 
     def content_type(self, value: str) -> None:
         """What the head of the response says, for profiles that cut by it."""
@@ -100,6 +103,27 @@ class Hearing:
 
     def listen(self, data: str | bytes, at_ns: int) -> Iterable[Heard]:
         """The messages in `data`, each read only when the one before has been taken."""
+        if self._framing is not None:
+            return self._unframed(self._framing, data, at_ns)
+        return self._listen(data, at_ns)
+
+    def _unframed(self, framing: Framing, data: Raw, at_ns: int) -> Iterator[Heard]:
+        """What the codec makes of a message."""
+        if size(data) > self._most_bytes:
+            yield self._too_big(DecodeError(f"a message of {size(data)} bytes"), at_ns, data)
+            return
+        try:
+            self._unframe = self._unframe or framing.decoder()
+            messages = self._unframe(data)
+        except DecodeError as error:
+            yield self._trouble(at_ns, "parse_error", str(error), data)
+        except PluginError as error:
+            yield self._trouble(at_ns, "profile_error", str(error), data)
+        else:
+            for message in messages:
+                yield from self._listen(message, at_ns)
+
+    def _listen(self, data: Raw, at_ns: int) -> Iterable[Heard]:
         if self._binary is not None and isinstance(data, bytes) and len(data) <= self._most_bytes:
             heard = Heard(at_ns, None)
             self._take_piece(self._binary.channel, self._binary, data, heard)

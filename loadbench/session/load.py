@@ -5,9 +5,10 @@ sense of it (`check`). A problem reads `NAME.yaml:LINE: path.to.key: what is wro
 """
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -16,9 +17,10 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from loadbench.media.form import WHOLE, AudioForm, FrameForm, MediaForm
+from loadbench.media.form import WHOLE, AudioForm, Encoder, FrameForm, MediaForm, PluginForm
 from loadbench.session import check
 from loadbench.session.check import Place, Problem
+from loadbench.session.plugin import Key
 from loadbench.session.profile import EndStep, Medium, Profile, keys
 
 MOST_BYTES: Final = 4 * 1024 * 1024
@@ -26,6 +28,7 @@ MOST_NODES: Final = 100_000  # with every alias written out: some lines of alias
 MOST_LEVELS: Final = 64
 PROFILES: Final = Path(__file__).parent.parent / "data" / "profiles"
 Line = Callable[[Place], int]
+NO_ENCODERS: Final[Mapping[Key, Encoder]] = MappingProxyType({})
 
 
 class ProfileError(ValueError):
@@ -96,8 +99,14 @@ def load_marked(text: str, source: str) -> tuple[Profile, Line]:
     return _with_done(profile), marks.line
 
 
-def media_form(part: Medium) -> MediaForm:
-    """What the profile wants of a medium. A chunk is a whole number of samples, at least one."""
+def media_form(part: Medium, encoders: Mapping[Key, Encoder] = NO_ENCODERS) -> MediaForm:
+    """What the profile wants of a medium. A chunk is a whole number of samples, at least one.
+
+    `encoders` has the plug-in that it may name: KeyError where it has not.
+    """
+    if part.encoder is not None:
+        name, options = part.encoder.key
+        return PluginForm(name, str(encoders[part.encoder.key].version), options, part.kind)
     if part.kind == "frames":
         fps = None if part.fps == "clip" else Fraction(str(part.fps))
         return FrameForm(part.quality, part.width, part.height, fps, part.codec)
@@ -111,9 +120,15 @@ def media_form(part: Medium) -> MediaForm:
     return AudioForm(part.format, part.rate_hz, max(1, samples))
 
 
-def also_form(profile: Profile) -> MediaForm | None:
+def also_form(profile: Profile, encoders: Mapping[Key, Encoder] = NO_ENCODERS) -> MediaForm | None:
     """What the profile wants of the medium beside the first; None where there is none."""
-    return None if profile.media.also is None else media_form(profile.media.also)
+    return None if profile.media.also is None else media_form(profile.media.also, encoders)
+
+
+def form_encoders(profile: Profile, encoders: Mapping[Key, Encoder]) -> dict[PluginForm, Encoder]:
+    """The encoders by the forms that name them."""
+    forms = (media_form(profile.media, encoders), also_form(profile, encoders))
+    return {form: encoders[form.name, form.options] for form in forms if isinstance(form, PluginForm)}
 
 
 def secret_names(profile: Profile) -> set[str]:

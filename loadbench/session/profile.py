@@ -60,6 +60,25 @@ class When(Part):
     differs: str | None = None
 
 
+class PluginPart(Part):
+    """A plug-in by the name of its entry point, and what is said to it."""
+
+    kind: str = Field(min_length=1)
+    options: dict[str, str] = {}
+
+    @property
+    def key(self) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """What tells it from all others."""
+        return self.kind, tuple(sorted(self.options.items()))
+
+
+class AuthPart(Part):
+    """A plug-in that adds headers and query to each connection just before it is made."""
+
+    kind: str = Field(min_length=1)
+    options: dict[str, Template] = {}
+
+
 class Ping(Part):
     """WebSocket pings of ours. Off unless asked; a missing pong is recorded, and closes nothing unless `close`.
 
@@ -120,6 +139,9 @@ class TransportPart(Part):
     ping: Ping = Ping()
     stdin: Literal["raw", "length", "lines"] = "raw"
     options: dict[str, Template] = {}
+    codec: PluginPart | None = Field(
+        None, description="a plug-in that frames each message of ours, and makes messages for the rules of theirs"
+    )
 
     requests: RequestsPart | None = None
     form: FormPart | None = None
@@ -242,6 +264,9 @@ class Medium(Part):
     frame: Literal["binary", "text"] = "binary"
     message: JsonValue = None
     base64_prefix: str = ""
+    encoder: PluginPart | None = Field(
+        None, description="a plug-in that encodes and cuts in place of format, rate, chunk, codec and the like"
+    )
 
 
 class AlsoPart(Medium):
@@ -270,10 +295,11 @@ class TextRule(Part):
     seals_lower, reworded; delta text, final, replace, key, order; snapshot committed, tail, text; tokens text and
     either items, final or committed, tail; edit text, delete, unit_of_delete, or key, from_key, to_key, order; labels
     text, final, confidence, min_confidence, accept_after, collapse. Every model takes start, end, unit, join, and
-    ignore, the texts that count as none.
+    ignore, the texts that count as none. `model: plugin` is one of your own, named by `plugin`, and takes them all.
     """
 
-    model: Literal["unkeyed", "keyed", "delta", "snapshot", "tokens", "edit", "labels"]
+    model: Literal["unkeyed", "keyed", "delta", "snapshot", "tokens", "edit", "labels", "plugin"]
+    plugin: PluginPart | None = None
     text: Selector | None = None
     final: bool | Selector = False
     key: Selector | None = None
@@ -503,6 +529,7 @@ class Profile(Part):
     params: dict[str, str] = Field({}, description="settings that a plan may change, with their defaults")
     signed: dict[str, Signed] = Field({}, description="values worked out in this order, for {signed.NAME}")
     prelude: list[PreludeStep] = Field([], description="HTTP requests before the connection")
+    auth: AuthPart | None = None
     transport: TransportPart
     channels: dict[str, ChannelPart] = {"transcript": ChannelPart()}
     primary: str | None = Field(None, description="the headline channel; else translation, else recognition")

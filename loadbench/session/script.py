@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from loadbench.session.plugin import NONE, Framing, Plugins
 from loadbench.session.prelude import Request, compile_prelude
 from loadbench.session.profile import (
     Condition,
@@ -198,6 +199,7 @@ class Compiled:
     promote_after_ns: int | None
     keepalive: Say | None
     clock: Clock | None
+    framing: Framing | None
 
     def ending(self, fields: Fields) -> Ending:
         """The end script of a session with these fields."""
@@ -213,8 +215,10 @@ class Compiled:
         return next((rule.outcome for rule in rules if code in rule.close_code and rule.fits(reason)), None)
 
 
-def compile_profile(profile: Profile) -> Compiled:
-    """Make a profile ready; once for all sessions."""
+def compile_profile(profile: Profile, plugins: Plugins = NONE) -> Compiled:
+    """Make a profile ready; once for all sessions. `plugins` are those that it names; KeyError where they lack one."""
+    if profile.transport.codec is not None and plugins.framing is None:
+        raise KeyError(profile.transport.codec.kind)
     end = [step for part in profile.end if (step := _end_step(part)) is not None]
     if profile.close.grace_s:
         end.append(Step(Grace(nanoseconds(profile.close.grace_s))))
@@ -228,7 +232,7 @@ def compile_profile(profile: Profile) -> Compiled:
         begin=tuple(map(_open_step, profile.begin)),
         end=tuple(end),
         usual_end=None if any(step.when for step in end) else _ending(step.do for step in end),
-        meanings=tuple(_meaning(rule, profile) for rule in profile.receive.rules),
+        meanings=tuple(_meaning(rule, profile, plugins) for rule in profile.receive.rules),
         statuses=tuple(map(_status, profile.receive.statuses)),
         first_only=profile.receive.fire == "first",
         expected=frozenset(profile.close.expect),
@@ -237,6 +241,7 @@ def compile_profile(profile: Profile) -> Compiled:
         promote_after_ns=_optional(profile.never_final.quiet_s) if quiet else None,
         keepalive=_say(profile.keepalive) if profile.keepalive else None,
         clock=_clock(profile.receive.clock) if profile.receive.clock else None,
+        framing=plugins.framing,
     )
 
 
@@ -339,8 +344,9 @@ def _ending(steps: Iterable[Deed]) -> Ending:
 
 
 def _clock(part: MediaClock) -> Clock:
-    selectors = (None if text is None else compile_selector(text) for text in (part.processed, part.final, part.lag))
-    return Clock(*selectors, part.unit)
+    texts = (part.processed, part.final, part.lag)
+    processed, final, lag = (None if text is None else compile_selector(text) for text in texts)
+    return Clock(processed, final, lag, part.unit)
 
 
 def _status(rule: StatusRule) -> Status:
@@ -353,14 +359,14 @@ def _status(rule: StatusRule) -> Status:
     )
 
 
-def _meaning(rule: Rule, profile: Profile) -> Meaning:
+def _meaning(rule: Rule, profile: Profile, plugins: Plugins) -> Meaning:
     return Meaning(
         fits=_condition(rule) or _always,
         each=None if rule.each is None else compile_selector(rule.each),
         where=None if rule.where is None else compile_condition(None, rule.where),
         whole=rule.each is None and rule.where is None,
         channel=_channel(rule.channel or next(iter(profile.channels))),
-        text=None if rule.text is None else compile_rule(rule.text),
+        text=None if rule.text is None else compile_rule(rule.text, plugins),
         media=None if rule.media is None else _media(rule.media),
         event=rule.event,
         key=None if rule.key is None else compile_selector(rule.key),

@@ -135,8 +135,8 @@ class ExpectedChannel(Part):
 
 
 class ExpectedUtterance(Part):
-    """One clip. `channels` are all that bear text or media. `clock` rows are [seconds, processed ms, final ms], and behind
-    them the lag in ms, where one is told.
+    """One clip. `channels` are all that bear text or media. `clock` rows are [seconds, processed ms, final ms], and
+    behind them the lag in ms, where one is told.
     """
 
     outcome: str = ""
