@@ -142,7 +142,8 @@ def dry_run(prepared: Prepared) -> dict[str, Any]:
 
 def _contacts(prepared: Prepared) -> str:
     """Whom a session asks, and then where it connects, with the settings filled in."""
-    told = ", then ".join([*(step.request for step in prepared.profile.prelude), prepared.start.url])
+    endpoints = ", ".join(prepared.start.urls or [prepared.start.url])
+    told = ", then ".join([*(step.request for step in prepared.profile.prelude), endpoints])
     for name, value in prepared.start.params.items():
         told = told.replace(f"{{param.{name}}}", value)
     return told
@@ -192,10 +193,11 @@ def _prepared(
 
 def _check_address(start: pipe.Start, profile: Profile, transport: Transport, found: Plugins) -> None:
     """An address that no session could dial is the user's trouble, and found before there is a session."""
-    addresses = Addresses(start, profile, auth=found.auth)
     try:
         asker = load_asker() if profile.prelude else None
-        addresses.check(addresses.fields("s1", start.clips[0].fields), transport, asker)
+        for url in start.urls or [start.url]:
+            addresses = Addresses(start, profile, auth=found.auth, url=url)
+            addresses.check(addresses.fields("s1", start.clips[0].fields), transport, asker)
     except (MissingFieldError, AddressError) as error:
         raise PlanError(getattr(error, "problems", [f"target: {error}"])) from None
 
@@ -215,7 +217,9 @@ def _start(plan: Plan, profile: Profile, entries: list[pipe.ClipEntry], values: 
         worker="w1",
         seed=plan.seed.value,
         profile=profile.model_dump(mode="json", exclude_unset=True),
-        url=plan.target.url or profile.transport.url or "",
+        url=_endpoints(plan, profile)[0],
+        urls=plan.target.urls,
+        per_endpoint=_per_endpoint(plan, profile),
         headers=list(plan.target.headers.items()),
         env=plan.target.env,
         params=profile.params | plan.target.params,
@@ -283,6 +287,8 @@ def _header(
             "compression": profile.transport.compression,
             "ping": profile.transport.ping.model_dump(),
             "mask": start.mask if profile.transport.kind == "websocket" else None,
+            "endpoints": max(1, len(start.urls)),
+            "per_endpoint": start.per_endpoint,
             "proxy": _named_only(plan.target.proxy),
             "retries": 0,
             "tls_verify": plan.target.tls.verify,
@@ -333,7 +339,8 @@ def _told(stage: pipe.Stage) -> dict[str, float | None]:
 
 def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mapping[str, str]) -> list[str]:
     """What the plan asks of a profile that cannot have it."""
-    problems = _address_problems(plan.target.url or profile.transport.url or "", profile)
+    problems = [problem for url in _endpoints(plan, profile) for problem in _address_problems(url, profile)]
+    problems += _pool_problems(plan, profile)
     if plan.target.mask == "fresh" and profile.transport.kind != "websocket":
         problems.append(f"target.mask: only WebSocket has masks, and profile {profile.name} does not speak it")
     if plan.media.late == "drop_late" and profile.media.kind != "frames":
@@ -347,6 +354,27 @@ def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mappi
             problems.append(
                 f"clip {clip.id} is {float(length):g} s long; profile {profile.name} takes at most {longest:g} s"
             )
+    return problems
+
+
+def _endpoints(plan: Plan, profile: Profile) -> list[str]:
+    return plan.target.endpoints or [profile.transport.url or ""]
+
+
+def _per_endpoint(plan: Plan, profile: Profile) -> int | None:
+    return plan.target.per_endpoint or profile.transport.sessions_per_endpoint
+
+
+def _pool_problems(plan: Plan, profile: Profile) -> list[str]:
+    """More users than the endpoints take, who would wait for each other for ever; and more than the profile allows."""
+    most, ours = profile.transport.sessions_per_endpoint, plan.target.per_endpoint
+    problems = []
+    if most is not None and ours is not None and ours > most:
+        problems.append(f"target.per_endpoint = {ours}: profile {profile.name} allows {most}")
+    per, count, users = _per_endpoint(plan, profile), len(_endpoints(plan, profile)), round(plan.workload.top)
+    if per is not None and not plan.workload.open and users > count * per:
+        room = f"{count} endpoint{'s take' if count > 1 else ' takes'} {count * per} at a time, {per} each"
+        problems.append(f"workload.users = {users}: {room}; give more in target.urls (--url for each)")
     return problems
 
 

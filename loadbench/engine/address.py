@@ -45,17 +45,24 @@ class _SoFar(dict[str, str]):
 class Addresses:
     """Makes the fields and the address of each session. `wall_ns` is the calendar's clock, for {time.*}.
 
-    `auth` is the plug-in that the profile names; without it nothing is added.
+    `auth` is the plug-in that the profile names; without it nothing is added. `url` is the endpoint where the start has
+    several, and `name` what it is called where something is written.
     """
 
     def __init__(
-        self, start: Start, profile: Profile, wall_ns: Callable[[], int] = time.time_ns, auth: Auth | None = None
+        self,
+        start: Start,
+        profile: Profile,
+        wall_ns: Callable[[], int] = time.time_ns,
+        auth: Auth | None = None,
+        url: str | None = None,
     ) -> None:
         part = profile.transport
         self._auth, self._auth_name = auth, profile.auth and profile.auth.kind
         self._auth_options = _texts(profile.auth.options if profile.auth else {})
         self._start, self._part, self._wall_ns = start, part, wall_ns
-        self._url = compile_text(start.url or part.url or "")
+        self.name = _bare(url or start.url)
+        self._url = compile_text(url or start.url or part.url or "")
         self._query = [(name, compile_text(value)) for name, value in part.query]
         self._headers = _merged(part.headers.items(), start.headers)
         self._subprotocols = [compile_text(name) for name in part.subprotocols]
@@ -189,6 +196,15 @@ class Addresses:
             env=tuple(env),
             options=tuple((name, value.render(fields)) for name, value in self._options),
         )
+
+
+def _bare(url: str) -> str:
+    """An address without user, query and fragment."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""  # a problem of the plan, told elsewhere
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def _texts(templates: Mapping[str, str]) -> list[tuple[str, Text]]:

@@ -58,9 +58,10 @@ class Driver:
         answered: Callable[["Driver"], None] | None = None,
     ) -> None:
         self._rig, self._over, self._answered = rig, over, answered
+        self._addresses = rig.endpoints[role.endpoint or 0]
         self.role = role
         self._begun_ns = rig.clock()
-        fields = rig.addresses.fields(role.id, role.parts[0][0].fields)
+        fields = self._addresses.fields(role.id, role.parts[0][0].fields)
         self._talk = Conversation(
             rig.profile,
             role.tasks,
@@ -91,7 +92,7 @@ class Driver:
     # ---- what the engine calls
 
     def begin(self) -> None:
-        """Say that the session has started, and do what comes first: ask, or dial."""
+        """Say that the session has started, and do what comes first: ask, or dial; nothing without an endpoint."""
         rig, role = self._rig, self.role
         rig.emit(
             Started(
@@ -106,7 +107,8 @@ class Driver:
             )
         )
         self._hide(self._talk.confidential)
-        self._tell(self._talk.begin, rig.clock())
+        if role.endpoint is not None:
+            self._tell(self._talk.begin, rig.clock())
 
     def stop(self, outcome: Literal["interrupted", "time_up"]) -> None:
         """Cut the session."""
@@ -188,7 +190,7 @@ class Driver:
             raise RuntimeError("there is nobody who could ask")
 
         async def ask() -> None:
-            came = await asker.ask(rig.addresses.asking(request, self._talk.fields), rig.addresses.tls, rig.clock)
+            came = await asker.ask(self._addresses.asking(request, self._talk.fields), self._addresses.tls, rig.clock)
             self._tell(self._talk.asked, came)
 
         self._asking = asyncio.get_running_loop().create_task(ask())
@@ -212,9 +214,9 @@ class Driver:
     def _dial(self) -> None:
         rig = self._rig
         self._hide(self._talk.confidential)
-        address = rig.addresses.of(self._talk.fields)
+        address = self._addresses.of(self._talk.fields)
         self._hide([*self._talk.confidential, *address.hidden])
-        self._tell(self._talk.dialled, rig.clock(), rig.addresses.place(self._talk.fields))
+        self._tell(self._talk.dialled, rig.clock(), self._addresses.place(self._talk.fields))
 
         async def dial() -> None:
             self._link = await rig.transport.dial(address, self, rig.clock)
@@ -476,11 +478,14 @@ class Driver:
             chunks=sum(stream.sent for stream in streams.values()),
             sum_ns=sum(sum_ns for sum_ns, _ in late_ns),
             max_ns=max((max_ns for _, max_ns in late_ns), default=0),
-            start_ns=max(0, self._begun_ns - record.planned_ns),
+            start_ns=max(0, self._begun_ns - self.role.due_ns),
             blocked_ns=self._blocked_ns,
             unsent_max_bytes=max([self._unsent_max, *(stream.unsent_max for stream in streams.values())]),
             gap_max_ns=gap_ns,
         )
+        record.endpoint_wait_ns = self.role.due_ns - record.planned_ns or None
+        if len(self._rig.endpoints) > 1 and self.role.endpoint is not None:
+            record.endpoint = masks.mask(self._addresses.name)
         record.tainted = gap_ns > self._rig.start.thresholds.taint_gap_ms * 1e6
         shared = [(stream, self.role.parts[index][0]) for index, stream in streams.items()]
         record.bytes_sent = self._bytes_sent + sum(

@@ -176,7 +176,11 @@ class Lateness(msgspec.Struct, kw_only=True):
 
 
 class SessionRecord(msgspec.Struct, kw_only=True, tag="session", tag_field="type"):
-    """One user's conversation with the service, whole. `cause` is a sentence for people, cut to 500 characters."""
+    """One user's conversation with the service, whole. `cause` is a sentence for people, cut to 500 characters.
+
+    `endpoint` is where it went; "" where the service has one for all, and for a session that was cut before any was
+    free. `endpoint_wait_ns` is how long after its plan one was free; None: at once.
+    """
 
     id: str
     worker: str
@@ -187,6 +191,8 @@ class SessionRecord(msgspec.Struct, kw_only=True, tag="session", tag_field="type
     begun_ns: int
     ready_ns: int | None = None
     ended_ns: int
+    endpoint: str = ""
+    endpoint_wait_ns: int | None = None
     prelude: list[Prelude] = []
     connections: list[Connection] = []
     utterances: list[Utterance] = []

@@ -135,6 +135,9 @@ class TransportPart(Part):
     method: Literal["POST", "PUT"] = "POST"
     content_type: str | None = None
     compression: bool = False
+    sessions_per_endpoint: int | None = Field(
+        None, ge=1, description="how many sessions an address takes at a time; the others wait for one that is free"
+    )
     max_message_bytes: int | None = Field(None, gt=0)
     ping: Ping = Ping()
     stdin: Literal["raw", "length", "lines"] = "raw"
