@@ -294,7 +294,7 @@ class Driver:
         if self._link is None:
             return
         kind, payload, framing = action.kind, action.payload, self._rig.compiled.framing
-        if framing is not None and kind != "end":
+        if framing is not None and kind != "end" and action.role != "poll":
             kind, payload = framing.encode(Frame(kind, payload, action.role, self._progress().chunks))
         wire = self._rig.encoder.whole(kind, payload, action.role)
         self._unsent_max = max(self._unsent_max, self._link.write(wire))

@@ -262,7 +262,7 @@ def _signed_before(place: Place, tree: Raw) -> list[str]:
 def _captured_before(place: Place, tree: Raw) -> list[str]:
     """What has been captured when a place's turn comes: by requests first, then by what is awaited."""
     captured: list[str] = []
-    for section in ("prelude", "transport", "auth", "open", "begin"):
+    for section in ("prelude", "transport", "auth", "open", "begin", "end"):
         steps = _list(tree, section)
         if place[0] == section and len(place) > 1 and isinstance(place[1], int):
             steps = steps[: place[1]]
@@ -293,6 +293,7 @@ def _profile(at: _At) -> Iterator[Problem]:
     if at.part.get("auth") is not None and _kind(at.tree) == "process":
         yield Problem(("auth",), "a local program has no headers and no query; give it target.env of the plan")
     yield from _end_script(_list(at.part, "end"), at.tree)
+    yield from _awaited(_list(at.part, "end"), at.tree)
     if at.part.get("keepalive") is not None and _kind(at.tree) in _HTTP:
         yield Problem(("keepalive",), "an HTTP request has no keep-alive messages")
     if _kind(at.tree) == "requests":
@@ -345,6 +346,12 @@ def _poll(at: _At) -> Iterator[Problem]:
     line = at.part.get("request")
     if isinstance(line, str) and not _REQUEST.fullmatch(line):
         yield Problem(at("request"), f"must be a method and a path, for instance GET /output, not {line!r}")
+
+
+def _poll_step(at: _At) -> Iterator[Problem]:
+    line = at.part.get("request")
+    if isinstance(line, str) and not re.fullmatch(r"(GET|POST|PUT|PATCH|DELETE) /[^\s#]*", line):
+        yield Problem(at("request"), f"must be a method and a path, as GET /jobs/{{captured.id}}, not {line!r}")
 
 
 def _carried(at: _At) -> Iterator[Problem]:
@@ -445,6 +452,17 @@ def _end_script(steps: list[Any], tree: Raw) -> Iterator[Problem]:
             yield Problem(("end", number, key), "the grace comes after the done step")
         if key == "done" and any(at == "done" and (sure[number] or sure[n]) for n, at in enumerate(keys[:number])):
             yield Problem(("end", number, key), "there is a done step before it; name all events in one `on`")
+
+
+def _awaited(steps: list[Any], tree: Raw) -> Iterator[Problem]:
+    """What an end script asks and waits for, before it waits for the end."""
+    done = next((number for number, step in enumerate(steps) if isinstance(step, dict) and "done" in step), len(steps))
+    for number, step in enumerate(steps):
+        for key in ("wait", "poll") if isinstance(step, dict) else ():
+            if key in step and number > done:
+                yield Problem(("end", number, key), "comes before the done step, after which nothing is awaited")
+            if key in step and key == "poll" and _kind(tree) != "requests":
+                yield Problem(("end", number, key), "only kind: requests can make one")
 
 
 def _done(at: _At) -> Iterator[Problem]:
@@ -778,6 +796,7 @@ _CHECKS: Final[dict[Any, Callable[[_At], Iterator[Problem]]]] = {
     schema.TransportPart: _transport,
     schema.RequestsPart: _requests,
     schema.Poll: _poll,
+    schema.PollStep: _poll_step,
     schema.Ping: _ping,
     schema.ChannelPart: _channel,
     schema.OpenStep: _send,

@@ -216,8 +216,19 @@ class DoneRule(Condition):
     closes: Literal["client", "target"] = "client"
 
 
+class PollStep(Part):
+    """Ask for the output where it is to be found, such as `GET /jobs/{captured.id}`: now, and again until it is done.
+
+    `every_s` is from one request to the next; only one is under way at a time.
+    """
+
+    request: Template
+    every_s: float = Field(ge=0.001)
+
+
 class EndStep(SendPart):
-    """A step of the end script: exactly one of the send kinds, silence_s, quiet, end_body, done, grace_s, refuse.
+    """A step of the end script: exactly one of the send kinds, silence_s, quiet, end_body, wait, poll, done, grace_s,
+    refuse.
 
     `when`: the step is taken only then; it is decided as the end script begins.
     """
@@ -225,6 +236,8 @@ class EndStep(SendPart):
     silence_s: float | None = Field(None, gt=0, le=3600, description="silence is sent as media, in real time")
     quiet: Quiet | None = None
     end_body: Literal[True] | None = None
+    wait: WaitPart | None = None
+    poll: PollStep | None = None
     done: DoneRule | None = None
     grace_s: float | None = Field(None, gt=0)
     refuse: Template | None = None

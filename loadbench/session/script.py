@@ -19,11 +19,13 @@ from loadbench.session.profile import (
     MediaFormat,
     MediaRule,
     OpenStep,
+    PollStep,
     Profile,
     Quiet,
     Rule,
     SendPart,
     StatusRule,
+    WaitPart,
     When,
 )
 from loadbench.session.select import SELECT_ERRORS, compile_condition, compile_selector
@@ -101,7 +103,15 @@ class Refuse:
     sentence: Callable[[Fields], str]
 
 
-Deed = Say | Expect | Lull | Finish | Grace | Refuse
+@dataclass(frozen=True, slots=True)
+class Polling:
+    """Make a request again and again, until the output is done."""
+
+    request: Say
+    every_ns: int
+
+
+Deed = Say | Polling | Expect | Lull | Finish | Grace | Refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,11 +311,14 @@ def _open_step(part: OpenStep) -> Step:
     when = _when(part.when)
     if part.refuse is not None:
         return Step(Refuse(compile_text(part.refuse).render), when)
-    if part.wait is None:
-        return Step(_say(part), when)
-    capture = {name: compile_selector(expr) for name, expr in part.wait.capture.items()}
-    fits, may_be_empty = _condition(part.wait) or _always, frozenset(part.wait.may_be_empty)
-    return Step(Expect(fits, _optional(part.wait.timeout_s), capture, may_be_empty), when)
+    return Step(_say(part) if part.wait is None else _expect(part.wait), when)
+
+
+def _expect(part: WaitPart) -> Expect:
+    capture = {name: compile_selector(expr) for name, expr in part.capture.items()}
+    return Expect(
+        _condition(part) or _always, _optional(part.timeout_s), capture, may_be_empty=frozenset(part.may_be_empty)
+    )
 
 
 def _end_step(part: EndStep) -> Step | None:
@@ -313,8 +326,13 @@ def _end_step(part: EndStep) -> Step | None:
     return None if part.silence_s is not None else Step(_end_deed(part), _when(part.when))
 
 
-def _end_deed(part: EndStep) -> Say | Lull | Finish | Grace | Refuse:
+def _end_deed(part: EndStep) -> Deed:
     match part:
+        case EndStep(wait=WaitPart() as wait):
+            return _expect(wait)
+        case EndStep(poll=PollStep() as poll):
+            line = compile_text(poll.request)
+            return Polling(Say("text", lambda fields: line.render(fields).encode()), nanoseconds(poll.every_s))
         case EndStep(refuse=str() as sentence):
             return Refuse(compile_text(sentence).render)
         case EndStep(quiet=Quiet() as quiet):

@@ -100,6 +100,8 @@ class Speaker:
     """
 
     def __init__(self, profile: Profile) -> None:
+        if any(step.wait or step.poll for step in profile.end):
+            raise SpeakerError(["a simulator does not know what an end script waits or asks for"])
         if plugged := named(profile, auth=False):
             raise SpeakerError([f"a simulator does not speak through plug-ins: {', '.join(plugged)}"])
         self.profile = profile

@@ -34,7 +34,7 @@ LAST_WORDS = 1024 * 1024
 _NOT_HTTP = "what it answered is no answer in HTTP"
 _OUR_SHORTAGE = {errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM}
 _RESET = (ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
-_KEEP = "/:?#[]@!$&'()*+,;=%~"  # what stays as it is when a path or query with other letters is quoted
+KEEP = "/:?#[]@!$&'()*+,;=%~"  # what stays as it is when a path or query with other letters is quoted
 _TOKEN = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 _VALUE = re.compile(r"[\x09\x20-\x7e\x80-\xff]*")
 
@@ -82,8 +82,8 @@ def place(address: Address, plain: str, secure: str) -> Place:
     if problems:
         raise AddressError(problems)
     usual = 80 if context is None else 443
-    path = quote(parts.path, safe=_KEEP) or "/"
-    target = f"{path}?{quote(parts.query, safe=_KEEP)}" if parts.query else path
+    path = quote(parts.path, safe=KEEP) or "/"
+    target = f"{path}?{quote(parts.query, safe=KEEP)}" if parts.query else path
     name = f"[{host}]" if ":" in host else host
     name = name if port in (None, usual) else f"{name}:{port}"
     return Place(host, port or usual, target, _all_headers(name, parts, address), context, proxy)

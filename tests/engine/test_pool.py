@@ -79,7 +79,7 @@ async def test_users_take_turns_at_endpoints_and_no_endpoint_has_two_of_them(tmp
 
 @pytest.mark.looptime
 async def test_an_arrival_that_finds_no_endpoint_free_waits_for_one_and_the_tester_is_not_late(tmp_path: Path) -> None:
-    """Two places, 1.5 s a session or a bit more, and an arrival each half second: so they wait half a second, or one."""
+    """Two places, 1.5 s a session or a bit more, and an arrival each half second: they wait half a second, or one."""
     work = workload(model="constant", rate=2, duration_s=3)
     heard, served = await over(tmp_path, work, per_endpoint=1, media_start="on_ready")
     records = sorted(heard.records.values(), key=lambda record: record.planned_ns)

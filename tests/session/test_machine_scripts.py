@@ -391,3 +391,48 @@ def test_a_plain_close_before_any_text_may_be_a_refusal(events: list[Any], outco
     receive = profile().receive.model_dump(exclude_unset=True)
     receive["statuses"] = [{"close_code": [1000], "before_output": True, "outcome": "rejected"}]
     assert Play(profile(receive=receive), events=events).run().record.outcome == outcome
+
+
+# ---- polling for the output
+
+
+POLLED = {
+    "transport": {"kind": "requests", "requests": {"media": "POST /jobs"}},
+    "end": [
+        {"wait": {"has": "id", "timeout_s": 5, "capture": {"id": "id"}}},
+        {"poll": {"request": "GET /jobs/{captured.id}?x={param.x}", "every_s": 1.0}},
+        {"done": {"on": ["message"], "has": "done", "timeout_s": 20}},
+    ],
+}
+
+
+def polling(*events: Any) -> Play:
+    return Play(profile(**POLLED), events=events, fields={"param.x": "1"}).run()
+
+
+def test_an_output_is_asked_for_each_second_from_when_it_is_known_where_it_is_and_never_twice_at_a_time() -> None:
+    """Media ends at 3.0. The third answer takes 1.5 s, so that the fourth request follows it at once."""
+    pending = {"status": "pending"}
+    answers = [(3.4, {"id": "b7"}), (3.5, pending), (4.5, pending), (6.9, pending), (7.0, {"final": "red", "done": 1})]
+    play = polling(*answers)
+    assert sends(play) == [(at, "GET /jobs/b7?x=1") for at in (3.4, 4.4, 5.4, 6.9)]
+    assert {action.role for _, action in play.did if isinstance(action, Send)} == {"poll"}
+    assert play.record.outcome == "ok"
+    assert play.utterance.done_ns == DIAL_NS + 7 * S
+
+
+@pytest.mark.parametrize(
+    ("events", "outcome", "cause"),
+    [
+        ([], "no_final", "no message that fits within 5 s, at step 1 of the end; no message ever came"),
+        ([(3.2, {"id": ""})], "profile_error", "{captured.id} found an empty text in the message"),
+        ([(3.2, {"id": 4}), (3.3, {"status": "pending"})], "no_final", "no end of output within 20 s of the end mark"),
+        ([(3.2, {"id": 4}), (3.3, {"type": "fatal", "why": "no"})], "target_error", "the service reported an error"),
+    ],
+)
+def test_an_output_that_never_comes_ends_the_session_and_the_asking(
+    events: list[Any], outcome: str, cause: str
+) -> None:
+    play = polling(*events)
+    assert (play.record.outcome, play.record.cause.startswith(cause)) == (outcome, True), play.record.cause
+    assert len(sends(play)) <= 2
