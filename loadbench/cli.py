@@ -97,7 +97,10 @@ def about(version: Annotated[bool, typer.Option("--version", help="print the ver
 @app.command()
 def run(
     plan: Annotated[Path | None, typer.Argument(metavar="[PLAN.toml]", help="the plan; flags override it")] = None,
-    url: Annotated[Text, typer.Option(help="the service, for instance ws://127.0.0.1:2700 or exec:COMMAND")] = None,
+    url: Annotated[
+        list[str] | None,
+        typer.Option(help="the service, for instance ws://127.0.0.1:2700 or exec:COMMAND; repeated: its endpoints"),
+    ] = None,
     profile: Annotated[Text, typer.Option(help="how it speaks: a shipped name or a file")] = None,
     corpus: Annotated[Text, typer.Option(help=A_CORPUS)] = None,
     users: Annotated[int | None, typer.Option(help="sessions at once (closed workload)")] = None,
@@ -130,7 +133,7 @@ def run(
 ) -> None:
     """Stream a corpus to a service in real time, measure, judge, and leave a bundle."""
     flags = {
-        "target.url": url,
+        **_endpoints(url),
         "target.profile": profile,
         "corpus.path": corpus,
         "workload.users": users,
@@ -166,7 +169,10 @@ def search(
         int | None, typer.Option("--max-utterances", help="most for a level that stays undecided; 4 times the least")
     ] = None,
     cooldown: Annotated[float, typer.Option(help="seconds at most for the service to drain after a level")] = 60.0,
-    url: Annotated[Text, typer.Option(help="the service, for instance ws://127.0.0.1:2700")] = None,
+    url: Annotated[
+        list[str] | None,
+        typer.Option(help="the service, for instance ws://127.0.0.1:2700; repeated: its endpoints"),
+    ] = None,
     profile: Annotated[Text, typer.Option(help="how it speaks: a shipped name or a file")] = None,
     corpus: Annotated[Text, typer.Option(help=A_CORPUS)] = None,
     seed: Annotated[int | None, typer.Option(help="of the first level; each has its own after it")] = None,
@@ -191,7 +197,7 @@ def search(
         raise plans.PlanError([f"--of must be users or rate, not {of!r}"])
     closed = of == "users"
     flags = {
-        "target.url": url,
+        **_endpoints(url),
         "target.profile": profile,
         "corpus.path": corpus,
         "seed.value": seed,
@@ -433,6 +439,7 @@ def corpus_prepare(
     tail: Annotated[float, typer.Option(help="media.tail_s of the run", min=0, max=3600)] = 0.0,
 ) -> None:
     """Encode a corpus for a profile beforehand, so that a run, or a small device, only has to stream."""
+    from loadbench import plugins
     from loadbench.corpus import read
     from loadbench.media import prepare
     from loadbench.media.form import with_silence
@@ -440,11 +447,13 @@ def corpus_prepare(
     from loadbench.watch.terminal import encoding
 
     spoken = load.load_profile(profile)
+    found = plugins.encoders(spoken)
     tail_s = sum(step.silence_s or 0.0 for step in spoken.end)
     clips, folder = read.clips(*question.parts()), cache or prepare.default_cache()
     with encoding(quiet=False) as progress:
-        form, also = with_silence(load.media_form(spoken.media), lead_in, tail), load.also_form(spoken)
-        done = prepare.prepare(clips, form, folder, progress, tail_s, also)
+        form, also = load.media_form(spoken.media, found), load.also_form(spoken, found)
+        form = with_silence(form, lead_in, tail)
+        done = prepare.prepare(clips, form, folder, progress, tail_s, also, load.form_encoders(spoken, found))
     print(f"{len(done)} clips are ready for {spoken.name} in {folder}")
 
 
@@ -674,6 +683,13 @@ def _pairs(flag: str, lines: list[str]) -> dict[str, str]:
     if wrong:
         raise plans.PlanError([f"{flag} must be NAME=..., not a word without =" for _ in wrong])
     return {name.strip(): value for name, _, value in (line.partition("=") for line in lines)}
+
+
+def _endpoints(urls: list[str] | None) -> dict[str, Any]:
+    """One --url, or several, in place of whatever the plan has."""
+    if not urls:
+        return {}
+    return {"target.url": urls[0], "target.urls": []} if len(urls) == 1 else {"target.url": "", "target.urls": urls}
 
 
 def _settings(lines: list[str]) -> dict[str, Any]:

@@ -99,6 +99,12 @@ class Target(Section):
     """The service under test and the profile that says how it speaks."""
 
     url: str = ""
+    urls: list[str] = Field(
+        [], description="several endpoints in place of `url`; sessions go to them in turn", max_length=MOST_STAGES
+    )
+    per_endpoint: int | None = Field(
+        None, gt=0, le=100_000, description="how many sessions each takes at a time; else as the profile says"
+    )
     profile: str
     params: dict[str, str] = {}
     headers: dict[str, str] = {}
@@ -112,6 +118,11 @@ class Target(Section):
     identify: bool = Field(True, description="send x-loadbench-session, so that the service's log can be joined")
     tls: TlsSection = TlsSection()
     proxy: str = Field("", description="the HTTP proxy to go through; never taken from the environment")
+
+    @property
+    def endpoints(self) -> list[str]:
+        """The addresses that are given: none, one, or several."""
+        return self.urls or [self.url] * bool(self.url)
 
 
 class CorpusSection(Section):
@@ -452,6 +463,8 @@ def read(path: Path | None, overrides: Mapping[str, Any], *, allow_exec: bool = 
         problems += _address_problems(target["url"], str(target.get("profile")))
         if target["url"].startswith(PROGRAM) and "target.url" not in overrides and not allow_exec:
             problems.append(f"target.url: {PROGRAM} {RUNS_COMMANDS}")
+    if isinstance(target, dict) and isinstance(target.get("urls"), list):
+        problems += _pool_problems(target, allow_exec=allow_exec or "target.urls" in overrides)
     if isinstance(target, dict) and isinstance(target.get("proxy"), str):
         problems += _proxy_problems(target["proxy"])
     if problems or plan is None:
@@ -541,8 +554,10 @@ def secrets(plan: Plan, allow_exec: bool) -> dict[str, str]:
 def hidden(plan: Plan) -> set[str]:
     """What must never be shown although the plan has it: user information, secret headers, parameters, variables."""
     found = _user_information(plan.target.proxy)
-    if not plan.target.url.startswith(PROGRAM):
-        url = urlsplit(plan.target.url)
+    for address in plan.target.endpoints:
+        if address.startswith(PROGRAM):
+            continue
+        url = urlsplit(address)
         found |= {url.password or "", unquote(url.password or "")}
         found |= {value for name, value in parse_qsl(url.query) if SECRET_NAME.search(name)}
     for name, value in [*plan.target.headers.items(), *plan.target.params.items(), *plan.target.env.items()]:
@@ -720,6 +735,22 @@ def _proxy_problems(text: str) -> list[str]:
     if not text or re.match(r"http://(\S*@)?(\[[0-9A-Fa-f:.]+\]|[^\s/:@?#]+)(:\d{1,5})?/?$", text):
         return []
     return ["target.proxy must be http://HOST:PORT, with USER:PASSWORD@ before the host where it asks who you are"]
+
+
+def _pool_problems(target: Mapping[str, Any], *, allow_exec: bool) -> list[str]:
+    """Several endpoints, each an address, and none twice."""
+    urls = [url for url in target["urls"] if isinstance(url, str)]
+    problems = [
+        problem.replace("target.url", f"target.urls[{at}]", 1)
+        for at, url in enumerate(urls)
+        for problem in ([] if url else ["target.url is empty"]) + _address_problems(url, str(target.get("profile")))
+    ]
+    if urls and target.get("url"):
+        problems.append("target.urls: there is target.url beside it: give one or the other")
+    problems += [f"target.urls[{at}]: is there twice" for at, url in enumerate(urls) if url in urls[:at]]
+    if any(url.startswith(PROGRAM) for url in urls) and not allow_exec:
+        problems.append(f"target.urls: {PROGRAM} {RUNS_COMMANDS}")
+    return problems
 
 
 def _address_problems(text: str, profile: str) -> list[str]:

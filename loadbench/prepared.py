@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 import loadbench
 from loadbench import plan as plans
+from loadbench import plugins
 from loadbench.analysis.response import applicable
 from loadbench.corpus import read
 from loadbench.corpus.clip import Clip
@@ -38,6 +39,8 @@ from loadbench.results.record import ClipFacts
 from loadbench.results.run import Anchor, RunHeader
 from loadbench.results.slo import Slo
 from loadbench.session import load
+from loadbench.session.plugin import PluginError, Plugins
+from loadbench.session.plugin import named as named_plugins
 from loadbench.session.profile import Profile
 from loadbench.session.template import is_number
 from loadbench.transports import load as load_transport
@@ -84,10 +87,15 @@ def prepare(
         raise PlanError(problems)
     with _noting(problems):
         transport = load_transport(profile.transport.carrier)
+    with _noting(problems):
+        found = plugins.load(profile)
+    with _noting(problems):
+        encoders = plugins.encoders(profile)
     problems += [*_fit_problems(plan, profile, clips, values), *_program_problems(plan, profile, allow_exec)]
     if problems:
         raise PlanError(problems)
-    form = with_silence(load.media_form(profile.media), plan.media.lead_in_s, plan.media.tail_s)
+    form, also = load.media_form(profile.media, encoders), load.also_form(profile, encoders)
+    form = with_silence(form, plan.media.lead_in_s, plan.media.tail_s)
     tail_s = sum(step.silence_s or 0.0 for step in profile.end)
     notes: dict[str, None] = {}
 
@@ -97,13 +105,17 @@ def prepare(
             progress(state)
 
     try:
-        folders = media.prepare(clips, form, _cache(plan), note, tail_s, load.also_form(profile))
+        made = load.form_encoders(profile, encoders)
+        folders = media.prepare(clips, form, _cache(plan), note, tail_s, also, made)
     except ValueError as error:
         raise PlanError(_problems_of(error)) from None
     clips = [clip.later(plan.media.lead_in_s) for clip in clips]
     wires = Path(tempfile.mkdtemp(prefix="loadbench-wire-"))
     try:
-        prepared = _prepared(plan, profile, transport, clips, values, folders, wires)
+        prepared = _prepared(plan, profile, transport, found, clips, values, folders, wires)
+    except PluginError as error:
+        shutil.rmtree(wires, ignore_errors=True)
+        raise PlanError(error.problems) from None
     except BaseException:
         shutil.rmtree(wires, ignore_errors=True)
         raise
@@ -137,7 +149,8 @@ def dry_run(prepared: Prepared) -> dict[str, Any]:
 
 def _contacts(prepared: Prepared) -> str:
     """Whom a session asks, and then where it connects, with the settings filled in."""
-    told = ", then ".join([*(step.request for step in prepared.profile.prelude), prepared.start.url])
+    endpoints = ", ".join(prepared.start.urls or [prepared.start.url])
+    told = ", then ".join([*(step.request for step in prepared.profile.prelude), endpoints])
     for name, value in prepared.start.params.items():
         told = told.replace(f"{{param.{name}}}", value)
     return told
@@ -147,13 +160,16 @@ def _prepared(
     plan: Plan,
     profile: Profile,
     transport: Transport,
+    found: Plugins,
     clips: list[Clip],
     values: dict[str, str],
     folders: dict[str, Path],
     wires: Path,
 ) -> Prepared:
     fresh = plan.target.mask == "fresh"
-    wired = wiring.wire_plans(profile, folders, transport, wires, randomness.token_bytes, fresh=fresh)
+    wired = wiring.wire_plans(
+        profile, folders, transport, wires, randomness.token_bytes, fresh=fresh, framing=found.framing
+    )
     plain = {clip.id: ChunkPlan.load(folders[clip.id]) for clip in clips}
     entries = [
         pipe.ClipEntry(
@@ -168,7 +184,7 @@ def _prepared(
     ]
     masks = Masks({*values.values(), *plans.hidden(plan)})
     start = _start(plan, profile, entries, values)
-    _check_address(start, profile, transport)
+    _check_address(start, profile, transport, found)
     return Prepared(
         plan=plan,
         profile=profile,
@@ -182,12 +198,13 @@ def _prepared(
     )
 
 
-def _check_address(start: pipe.Start, profile: Profile, transport: Transport) -> None:
+def _check_address(start: pipe.Start, profile: Profile, transport: Transport, found: Plugins) -> None:
     """An address that no session could dial is the user's trouble, and found before there is a session."""
-    addresses = Addresses(start, profile)
     try:
         asker = load_asker() if profile.prelude else None
-        addresses.check(addresses.fields("s1", start.clips[0].fields), transport, asker)
+        for url in start.urls or [start.url]:
+            addresses = Addresses(start, profile, auth=found.auth, url=url)
+            addresses.check(addresses.fields("s1", start.clips[0].fields), transport, asker)
     except (MissingFieldError, AddressError) as error:
         raise PlanError(getattr(error, "problems", [f"target: {error}"])) from None
 
@@ -207,7 +224,9 @@ def _start(plan: Plan, profile: Profile, entries: list[pipe.ClipEntry], values: 
         worker="w1",
         seed=plan.seed.value,
         profile=profile.model_dump(mode="json", exclude_unset=True),
-        url=plan.target.url or profile.transport.url or "",
+        url=_endpoints(plan, profile)[0],
+        urls=plan.target.urls,
+        per_endpoint=_per_endpoint(plan, profile),
         headers=list(plan.target.headers.items()),
         env=plan.target.env,
         params=profile.params | plan.target.params,
@@ -275,6 +294,8 @@ def _header(
             "compression": profile.transport.compression,
             "ping": profile.transport.ping.model_dump(),
             "mask": start.mask if profile.transport.kind == "websocket" else None,
+            "endpoints": max(1, len(start.urls)),
+            "per_endpoint": start.per_endpoint,
             "proxy": _named_only(plan.target.proxy),
             "retries": 0,
             "tls_verify": plan.target.tls.verify,
@@ -284,6 +305,7 @@ def _header(
             "about": profile.about,
             "checked": profile.checked,
             "transport": profile.transport.kind,
+            "plugins": named_plugins(profile),
             "never_final": profile.never_final.rule,
             "done": [step.done.model_dump(mode="json", exclude_none=True) for step in profile.end if step.done],
         },
@@ -326,7 +348,8 @@ def _told(stage: pipe.Stage) -> dict[str, float | None]:
 
 def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mapping[str, str]) -> list[str]:
     """What the plan asks of a profile that cannot have it."""
-    problems = _address_problems(plan.target.url or profile.transport.url or "", profile)
+    problems = [problem for url in _endpoints(plan, profile) for problem in _address_problems(url, profile)]
+    problems += _pool_problems(plan, profile)
     if plan.target.mask == "fresh" and profile.transport.kind != "websocket":
         problems.append(f"target.mask: only WebSocket has masks, and profile {profile.name} does not speak it")
     if plan.media.late == "drop_late" and profile.media.kind == "audio":
@@ -341,6 +364,27 @@ def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mappi
         length = clip.tracks[0].duration_s
         if longest is not None and length is not None and (whole_s := float(length) + silence_s) > longest:
             problems.append(f"clip {clip.id} is {whole_s:g} s long; profile {profile.name} takes at most {longest:g} s")
+    return problems
+
+
+def _endpoints(plan: Plan, profile: Profile) -> list[str]:
+    return plan.target.endpoints or [profile.transport.url or ""]
+
+
+def _per_endpoint(plan: Plan, profile: Profile) -> int | None:
+    return plan.target.per_endpoint or profile.transport.sessions_per_endpoint
+
+
+def _pool_problems(plan: Plan, profile: Profile) -> list[str]:
+    """More users than the endpoints take, who would wait for each other for ever; and more than the profile allows."""
+    most, ours = profile.transport.sessions_per_endpoint, plan.target.per_endpoint
+    problems = []
+    if most is not None and ours is not None and ours > most:
+        problems.append(f"target.per_endpoint = {ours}: profile {profile.name} allows {most}")
+    per, count, users = _per_endpoint(plan, profile), len(_endpoints(plan, profile)), round(plan.workload.top)
+    if per is not None and not plan.workload.open and users > count * per:
+        room = f"{count} endpoint{'s take' if count > 1 else ' takes'} {count * per} at a time, {per} each"
+        problems.append(f"workload.users = {users}: {room}; give more in target.urls (--url for each)")
     return problems
 
 

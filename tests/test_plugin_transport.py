@@ -3,15 +3,13 @@
 import asyncio
 import json
 import os
-import subprocess
 import sys
-import tomllib
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.installing import installed
 from tests.test_main_job import sessions, tone
 
 pytestmark = pytest.mark.realtime
@@ -21,26 +19,8 @@ EXAMPLE = HERE / "wyoming"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder into which the example was installed, from a wheel as its build backend would make it."""
-    folder = tmp_path_factory.mktemp("site")
-    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
-    info = f"loadbench_wyoming-{project['version']}.dist-info"
-    points = "".join(
-        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in found.items())
-        for group, found in project["entry-points"].items()
-    )
-    wheel = folder / f"loadbench_wyoming-{project['version']}-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as file:
-        file.write(EXAMPLE / "loadbench_wyoming.py", "loadbench_wyoming.py")
-        file.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: 0.1\n")
-        file.writestr(
-            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        file.writestr(f"{info}/entry_points.txt", points)
-        file.writestr(f"{info}/RECORD", "")
-    words = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(folder)]
-    subprocess.run([*words, str(wheel)], check=True)
-    return folder
+    """A folder into which the example was installed."""
+    return installed(EXAMPLE, tmp_path_factory.mktemp("site"))
 
 
 async def loadbench(*words: str, cwd: Path, site: Path | None = None) -> tuple[int, str]:
@@ -49,8 +29,8 @@ async def loadbench(*words: str, cwd: Path, site: Path | None = None) -> tuple[i
         *(sys.executable, "-m", "loadbench", *words),
         cwd=cwd,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
     )
     out, _ = await asyncio.wait_for(child.communicate(), 90)
     assert child.returncode is not None

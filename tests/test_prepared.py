@@ -186,3 +186,52 @@ def test_estimated_activity_is_asked_for_and_marked(tmp_path: Path) -> None:
     assert asked.header.corpus["activity_estimated"] == 2
     assert asked.facts["a"].activity_estimated
     asked.close()
+
+
+def problems(folder: Path, **more: Any) -> list[str]:
+    with pytest.raises(plan.PlanError) as caught:
+        ready(folder, target__profile="simuleval", **more)
+    return caught.value.problems
+
+
+TWO = ["http://127.0.0.1:9", "http://127.0.0.1:10"]
+
+
+def test_more_users_than_the_endpoints_take_are_refused(tmp_path: Path) -> None:
+    tone(tmp_path, 1.0)
+    assert problems(tmp_path, target__url=TWO[0], workload__users=2) == [
+        "workload.users = 2: 1 endpoint takes 1 at a time, 1 each; give more in target.urls (--url for each)"
+    ]
+    more = {"target__url": "", "target__urls": TWO}
+    assert problems(tmp_path, **more, workload__users=3) == [
+        "workload.users = 3: 2 endpoints take 2 at a time, 1 each; give more in target.urls (--url for each)"
+    ]
+    assert problems(tmp_path, **more, target__per_endpoint=2) == ["target.per_endpoint = 2: profile simuleval allows 1"]
+    open_one = {"workload__model": "constant", "workload__rate": 9.0, "workload__duration_s": 2.0}
+    for asked in (
+        ready(tmp_path, target__profile="simuleval", **more, workload__users=2),
+        ready(tmp_path, target__profile="simuleval", **more, **open_one),
+    ):
+        try:
+            assert (asked.start.urls, asked.start.url, asked.start.per_endpoint) == (TWO, TWO[0], 1)
+            assert prepared.dry_run(asked)["contacts"] == ", ".join(TWO)
+        finally:
+            asked.close()
+
+
+def test_endpoints_are_addresses_none_of_them_twice_and_not_beside_an_address(tmp_path: Path) -> None:
+    tone(tmp_path, 1.0)
+    assert problems(tmp_path, target__url=TWO[0], target__urls=[*TWO, TWO[1], "ftp:x", ""]) == [
+        "target.urls[3] must begin with ws://, wss://, http://, https:// or exec:, for instance ws://127.0.0.1:2700",
+        "target.urls[4] is empty",
+        "target.urls: there is target.url beside it: give one or the other",
+        "target.urls[2]: is there twice",
+    ]
+    assert problems(tmp_path, target__url="", target__urls=[TWO[0], "ws://127.0.0.1:9"]) == [
+        "target.url: profile simuleval speaks http:// or https://, not ws://"
+    ]
+    asked = ready(tmp_path, target__url="", target__urls=["ws://me:pw-FAKE-1@127.0.0.1:9", "ws://127.0.0.1:9"])
+    try:
+        assert "pw-FAKE-1" in asked.start.hidden
+    finally:
+        asked.close()

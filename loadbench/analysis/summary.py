@@ -75,6 +75,7 @@ def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
         "stages": {stage: _stage(stage, judge, facts) for stage in judge.stages},
         "clips": {clip: _clip(responses, facts.streamed[clip]) for clip, responses in facts.clips.items()},
         "volume": facts.volume,
+        "endpoints": facts.endpoints,
         "messages": facts.messages,
         "acks": facts.messages.get("ack", 0),
         "clumping": clumping,
@@ -158,6 +159,7 @@ class _Facts:
         self.chunk_max_ms: float | None = None
         self.span_ns: tuple[int, int] | None = None
         self.stages_ns: dict[str, tuple[int, int]] = {}
+        self.endpoints: dict[str, dict[str, Any]] = {}
         self.playbacks = Playbacks(header.channel_media)
         self.planned: dict[str, Any] = _part(header.effective, "stages")
         self._header = header
@@ -170,6 +172,8 @@ class _Facts:
             return
         self._connected(record)
         self._sent(record)
+        if record.endpoint or record.endpoint_wait_ns is not None:
+            self._placed(record)
         self.messages.update(record.messages)
         self.warnings.update(record.warnings)
         if record.outcome != "ok":
@@ -190,6 +194,16 @@ class _Facts:
         self.users["target_max"] = max(self.users["target_max"], tick.users_target)
         self.users["active_max"] = max(self.users["active_max"], tick.active)
         self.levels.add(tick)
+
+    def _placed(self, record: SessionRecord) -> None:
+        """Sessions by endpoint; those that found none to the end stand under ""."""
+        fresh: dict[str, Any] = {"sessions": 0, "ok": 0, "waited": 0, "wait_max_s": 0.0}
+        there = self.endpoints.setdefault(record.endpoint, fresh)
+        waited_ns = record.endpoint_wait_ns or 0
+        there["sessions"] += 1
+        there["ok"] += record.outcome == "ok"
+        there["waited"] += waited_ns > 0
+        there["wait_max_s"] = max(there["wait_max_s"], waited_ns / 1e9)
 
     def _connected(self, record: SessionRecord) -> None:
         for spans in connecting(record):

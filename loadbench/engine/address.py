@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 from loadbench.engine.pipe import Start
 from loadbench.session.message import FORM_TYPE
+from loadbench.session.plugin import Auth, Connecting, Credentials, called
 from loadbench.session.prelude import compile_prelude
 from loadbench.session.profile import Profile, RequestsPart
 from loadbench.session.signing import compile_signing
@@ -42,19 +43,32 @@ class _SoFar(dict[str, str]):
 
 
 class Addresses:
-    """Makes the fields and the address of each session. `wall_ns` is the calendar's clock, for {time.*}."""
+    """Makes the fields and the address of each session. `wall_ns` is the calendar's clock, for {time.*}.
 
-    def __init__(self, start: Start, profile: Profile, wall_ns: Callable[[], int] = time.time_ns) -> None:
+    `auth` is the plug-in that the profile names; without it nothing is added. `url` is the endpoint where the start has
+    several, and `name` what it is called where something is written.
+    """
+
+    def __init__(
+        self,
+        start: Start,
+        profile: Profile,
+        wall_ns: Callable[[], int] = time.time_ns,
+        auth: Auth | None = None,
+        url: str | None = None,
+    ) -> None:
         part = profile.transport
+        self._auth, self._auth_name = auth, profile.auth and profile.auth.kind
+        self._auth_options = _texts(profile.auth.options if profile.auth else {})
         self._start, self._part, self._wall_ns = start, part, wall_ns
-        self._url = compile_text(start.url or part.url or "")
+        self.name = _bare(url or start.url)
+        self._url = compile_text(url or start.url or part.url or "")
         self._query = [(name, compile_text(value)) for name, value in part.query]
         self._headers = _merged(part.headers.items(), start.headers)
         self._subprotocols = [compile_text(name) for name in part.subprotocols]
         self._signing = compile_signing(profile.signed)
         self._prelude = [compile_prelude(step) for step in profile.prelude]
-        self._env = [(name, compile_text(value)) for name, value in start.env.items()]
-        self._options = [(name, compile_text(value)) for name, value in part.options.items()]
+        self._env, self._options = _texts(start.env), _texts(part.options)
         self.tls = Tls(**start.tls)
         self._proxy = compile_text(start.proxy)
         self._requests = _requests(part.requests)
@@ -107,7 +121,7 @@ class Addresses:
         return {"host": url.hostname or "", "port": str(port or "")}
 
     def check(self, fields: dict[str, str], transport: Transport, asker: Asker | None) -> None:
-        """Raise AddressError or MissingFieldError for what no session with such fields could dial or ask.
+        """Raise AddressError, MissingFieldError or PluginError for what no session with such fields could dial or ask.
 
         What waits for an answer of the prelude is left out. Contacts nobody.
         """
@@ -133,11 +147,24 @@ class Addresses:
         return replace(ask, url=urlunsplit((there.scheme, there.netloc, meant.path, meant.query, "")))
 
     def of(self, fields: Mapping[str, str]) -> Address:
-        """The address that a session with these fields dials. Raises MissingFieldError."""
+        """The address that a session with these fields dials. Raises MissingFieldError, and PluginError."""
         try:
-            return self._of(fields)
+            return self._authorised(self._of(fields), fields)
         except KeyError as error:
             raise MissingFieldError(error.args[0]) from None
+
+    def _authorised(self, address: Address, fields: Mapping[str, str]) -> Address:
+        """With what the auth plug-in adds."""
+        auth = self._auth
+        if auth is None:
+            return address
+        params, secrets = (
+            {key.removeprefix(group): value for key, value in fields.items() if key.startswith(group)}
+            for group in ("param.", "secret.")
+        )
+        options = {name: value.render(fields) for name, value in self._auth_options}
+        connecting = Connecting(address.url, address.headers, params, secrets, options, self._wall_ns())
+        return called(f"the auth {self._auth_name}", lambda: _with(address, auth(connecting)))
 
     def _address(self, fields: Mapping[str, str]) -> str:
         try:
@@ -169,6 +196,33 @@ class Addresses:
             env=tuple(env),
             options=tuple((name, value.render(fields)) for name, value in self._options),
         )
+
+
+def _bare(url: str) -> str:
+    """An address without user, query and fragment."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""  # a problem of the plan, told elsewhere
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def _texts(templates: Mapping[str, str]) -> list[tuple[str, Text]]:
+    return [(name, compile_text(value)) for name, value in templates.items()]
+
+
+def _with(address: Address, credentials: Credentials) -> Address:
+    """The address with these; a header goes before one of the same name."""
+    headers, query = dict(credentials.headers), dict(credentials.query)
+    if not all(isinstance(text, str) for part in (headers, query) for pair in part.items() for text in pair):
+        raise TypeError("it gave names or values that are no texts")
+    kept = [(name, value) for name, value in address.headers if name.lower() not in {each.lower() for each in headers}]
+    return replace(
+        address,
+        url=_with_query(address.url, list(query.items())),
+        headers=(*kept, *headers.items()),
+        hidden=credentials.hidden,
+    )
 
 
 def _content_type(profile: Profile) -> str | None:

@@ -47,7 +47,7 @@ class Aviary:
         start = elsewhere(rig.start, canary.url, canary.params)
         self._emit = rig.emit
         addresses = Addresses(start, rig.profile)
-        self._rig = replace(rig, start=start, addresses=addresses, emit=self._heard, ledger=Ledger())
+        self._rig = replace(rig, start=start, endpoints=(addresses,), emit=self._heard, ledger=Ledger())
         self._users, self._schedule, self._note = canary.users, schedule, note
         self._reels = cycle(sorted(reels, key=lambda reel: reel.media_ns))
         self._active: dict[str, Driver] = {}
@@ -81,6 +81,7 @@ class Aviary:
                 parts=[(next(self._reels), 0)],
                 log_chunks=False,
                 log_messages=False,
+                due_ns=planned_ns,
             )
             driver = Driver(self._rig, role, self._over)
             self._active[role.id] = driver

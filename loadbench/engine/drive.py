@@ -22,6 +22,7 @@ from loadbench.results.media import HEAD_BYTES, MediaPiece, ending, opening, ste
 from loadbench.results.outcome import side
 from loadbench.results.record import Aside, ChunkTimes, Lateness, Message, SessionRecord, Started, Utterance
 from loadbench.session.machine import Conversation
+from loadbench.session.plugin import Frame, PluginError
 from loadbench.session.profile import MediaFormat
 from loadbench.session.wire import (
     Abort,
@@ -57,9 +58,10 @@ class Driver:
         answered: Callable[["Driver"], None] | None = None,
     ) -> None:
         self._rig, self._over, self._answered = rig, over, answered
+        self._addresses = rig.endpoints[role.endpoint or 0]
         self.role = role
         self._begun_ns = rig.clock()
-        fields = rig.addresses.fields(role.id, role.parts[0][0].fields)
+        fields = self._addresses.fields(role.id, role.parts[0][0].fields)
         self._talk = Conversation(
             rig.profile,
             role.tasks,
@@ -90,7 +92,7 @@ class Driver:
     # ---- what the engine calls
 
     def begin(self) -> None:
-        """Say that the session has started, and do what comes first: ask, or dial."""
+        """Say that the session has started, and do what comes first: ask, or dial; nothing without an endpoint."""
         rig, role = self._rig, self.role
         rig.emit(
             Started(
@@ -105,7 +107,8 @@ class Driver:
             )
         )
         self._hide(self._talk.confidential)
-        self._tell(self._talk.begin, rig.clock())
+        if role.endpoint is not None:
+            self._tell(self._talk.begin, rig.clock())
 
     def stop(self, outcome: Literal["interrupted", "time_up"]) -> None:
         """Cut the session."""
@@ -188,7 +191,7 @@ class Driver:
             raise RuntimeError("there is nobody who could ask")
 
         async def ask() -> None:
-            came = await asker.ask(rig.addresses.asking(request, self._talk.fields), rig.addresses.tls, rig.clock)
+            came = await asker.ask(self._addresses.asking(request, self._talk.fields), self._addresses.tls, rig.clock)
             self._tell(self._talk.asked, came)
 
         self._asking = asyncio.get_running_loop().create_task(ask())
@@ -212,8 +215,9 @@ class Driver:
     def _dial(self) -> None:
         rig = self._rig
         self._hide(self._talk.confidential)
-        address = rig.addresses.of(self._talk.fields)
-        self._tell(self._talk.dialled, rig.clock(), rig.addresses.place(self._talk.fields))
+        address = self._addresses.of(self._talk.fields)
+        self._hide([*self._talk.confidential, *address.hidden])
+        self._tell(self._talk.dialled, rig.clock(), self._addresses.place(self._talk.fields))
 
         async def dial() -> None:
             self._link = await rig.transport.dial(address, self, rig.clock)
@@ -290,7 +294,10 @@ class Driver:
     def _send(self, action: Send) -> None:
         if self._link is None:
             return
-        wire = self._rig.encoder.whole(action.kind, action.payload, action.role)
+        kind, payload, framing = action.kind, action.payload, self._rig.compiled.framing
+        if framing is not None and kind != "end" and action.role != "poll":
+            kind, payload = framing.encode(Frame(kind, payload, action.role, self._progress().chunks))
+        wire = self._rig.encoder.whole(kind, payload, action.role)
         self._unsent_max = max(self._unsent_max, self._link.write(wire))
         self._bytes_sent += len(wire)
         self._talk.sent(action, self._rig.clock())
@@ -358,7 +365,7 @@ class Driver:
     def _joined(self, reel: Reel) -> Callable[[int], Buffer]:
         """Wire messages with this session's own parts around the shared ones."""
         messages, encoder, fields = self._rig.messages, self._rig.encoder, self._talk.fields
-        fresh = self._rig.start.mask == "fresh"
+        framing, fresh = self._rig.compiled.framing, self._rig.start.mask == "fresh"
 
         def wire(index: int) -> Buffer:
             track, number, count = reel.place(index)
@@ -368,7 +375,10 @@ class Driver:
             except KeyError as error:
                 raise MissingFieldError(error.args[0]) from None
             part = reel.wire(index)
-            if fresh:
+            if framing is not None:
+                frame = Frame(message.kind, b"".join((before, part, after)), "media", number, number == count - 1)
+                joined = encoder.whole(*framing.encode(frame))
+            elif fresh:
                 joined = encoder.whole(message.kind, b"".join((before, part, after)))
             else:
                 joined = encoder.joined(message.kind, before, part, after)
@@ -386,7 +396,7 @@ class Driver:
         """An error of ours ends this session; where even its conversation cannot go on, it is recorded without it."""
         if self._ended:
             raise error
-        if isinstance(error, MissingFieldError | AddressError):
+        if isinstance(error, MissingFieldError | AddressError | PluginError):
             outcome, sentence = "profile_error", str(error)
         else:
             outcome, sentence = "internal", f"{type(error).__name__}: {error}"
@@ -469,11 +479,14 @@ class Driver:
             chunks=sum(stream.sent for stream in streams.values()),
             sum_ns=sum(sum_ns for sum_ns, _ in late_ns),
             max_ns=max((max_ns for _, max_ns in late_ns), default=0),
-            start_ns=max(0, self._begun_ns - record.planned_ns),
+            start_ns=max(0, self._begun_ns - self.role.due_ns),
             blocked_ns=self._blocked_ns,
             unsent_max_bytes=max([self._unsent_max, *(stream.unsent_max for stream in streams.values())]),
             gap_max_ns=gap_ns,
         )
+        record.endpoint_wait_ns = self.role.due_ns - record.planned_ns or None
+        if len(self._rig.endpoints) > 1 and self.role.endpoint is not None:
+            record.endpoint = masks.mask(self._addresses.name)
         record.tainted = gap_ns > self._rig.start.thresholds.taint_gap_ms * 1e6
         shared = [(stream, self.role.parts[index][0]) for index, stream in streams.items()]
         record.bytes_sent = self._bytes_sent + sum(

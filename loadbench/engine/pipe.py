@@ -76,7 +76,8 @@ class Start(msgspec.Struct, kw_only=True, tag="start", tag_field="type"):
 
     `hidden` is what must not be shown either: passwords and keys in address, headers, parameters, `env` (of a program).
     `prelude_at` is where the requests of a prelude go instead of to the hosts that the profile names. The output media
-    of the first `sample_media` sessions is handed on, `media_bytes` of each at most.
+    of the first `sample_media` sessions is handed on, `media_bytes` of each at most. `urls` are the endpoints where
+    there are several, `url` among them; each takes `per_endpoint` sessions at a time (None: any number).
     """
 
     run_id: str
@@ -84,6 +85,8 @@ class Start(msgspec.Struct, kw_only=True, tag="start", tag_field="type"):
     seed: int
     profile: dict[str, Any]
     url: str
+    urls: list[str] = []
+    per_endpoint: int | None = None
     headers: list[tuple[str, str]] = []
     env: dict[str, str] = {}
     params: dict[str, str] = {}

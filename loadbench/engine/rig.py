@@ -30,7 +30,7 @@ class Rig:
     transport: Transport
     encoder: Encoder
     messages: tuple[MediaMessage, ...]  # by track
-    addresses: Addresses
+    endpoints: tuple[Addresses, ...]
     masks: Masks
     wheel: Wheel
     agenda: Agenda
@@ -44,7 +44,11 @@ class Rig:
 
 @dataclass(slots=True, frozen=True)
 class Role:
-    """What one session is to do. `number` counts sessions from 0; beside each clip, for which time it is streamed."""
+    """What one session is to do. `number` counts sessions from 0; beside each clip, for which time it is streamed.
+
+    `due_ns` is when it could begin: as planned, or as soon as an endpoint was free. `endpoint` is which of the rig's;
+    None: it found none, and is never to connect.
+    """
 
     id: str
     number: int
@@ -52,6 +56,8 @@ class Role:
     parts: list[tuple[Reel, int]]
     log_chunks: bool
     log_messages: bool
+    due_ns: int
+    endpoint: int | None = 0
     log_media: bool = False
 
     @property

@@ -3,11 +3,13 @@
 import asyncio
 import os
 import time
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from itertools import islice
 from typing import Any, Final, Literal
 
+from loadbench import plugins
 from loadbench.engine import health, workload
 from loadbench.engine.address import Addresses, MissingFieldError
 from loadbench.engine.alarm import MS, Agenda, MakeAlarm, Reminder, kernel_alarm
@@ -16,6 +18,7 @@ from loadbench.engine.canary import Aviary
 from loadbench.engine.drive import Driver
 from loadbench.engine.pacer import Wheel
 from loadbench.engine.pipe import Begin, Finished, Outbound, Ready, Start, Stop
+from loadbench.engine.pool import Pool
 from loadbench.engine.reel import Reel
 from loadbench.engine.rig import Rig, Role
 from loadbench.results.masks import Masks
@@ -61,22 +64,24 @@ class Engine:
         self._reels = [Reel(entry) for entry in start.clips]
         if not self._reels:
             raise ValueError("there is no clip to stream")
-        addresses = Addresses(start, profile)
+        found = plugins.load(profile)
+        endpoints = tuple(Addresses(start, profile, auth=found.auth, url=url) for url in start.urls or [start.url])
         if profile.prelude:
             asker = asker or load_asker()
-        _check(addresses, self._reels[0], transport, asker)
+        for addresses in endpoints:
+            _check(addresses, self._reels[0], transport, asker)
         self._begin_ns = start.begin_ns if start.begin_ns is not None else -(-(clock() + LEAD_NS) // MS) * MS
         self._agenda = Agenda(clock, make_alarm)
         wheel = Wheel(clock, make_alarm)
         self._rig = Rig(
             start=start,
             profile=profile,
-            compiled=compile_profile(profile),
-            limits=_limits(start, addresses.message_bytes),
+            compiled=compile_profile(profile, found),
+            limits=_limits(start, endpoints[0].message_bytes),
             transport=transport,
             encoder=transport.encoder(os.urandom, profile.transport.encoding),
             messages=media_messages(profile.media, profile.transport.form),
-            addresses=addresses,
+            endpoints=endpoints,
             masks=Masks([*start.secrets.values(), *start.hidden]),
             wheel=wheel,
             ledger=wheel.ledger,
@@ -88,6 +93,8 @@ class Engine:
             emit=emit,
         )
         self._books = Books(start, media_kinds(profile.media), self._rig.wheel, self._rig.heart, clock)
+        self._pool = Pool(len(endpoints), start.per_endpoint, start.seed)
+        self._waiting: deque[workload.Slot] = deque()
         self._schedule = workload.Schedule(start.workload, self._begin_ns, start.seed)
         self._aviary = start.canary and Aviary(start.canary, self._rig, self._reels, self._schedule, self._note)
         speakers = [reel.fields.get("speaker", "") for reel in self._reels]
@@ -112,6 +119,7 @@ class Engine:
             self._starts.by(self._schedule.next_ns)
         else:
             self._close(message.outcome)
+            self._cut_waiting(message.outcome)
             self._cut_at(self._clock() + round(message.drain_s * 1e9), message.outcome)
 
     async def run(self) -> None:
@@ -154,10 +162,37 @@ class Engine:
         """Begin one session that is due; the agenda comes back for the next, and lets the loop read in between."""
         due_ns = self._schedule.next_ns
         if due_ns is not None and due_ns <= self._clock():
-            self._start_one(self._schedule.pop())
+            slot = self._schedule.pop()
+            endpoint = None if self._waiting else self._pool.take()
+            if endpoint is None:
+                self._waiting.append(slot)
+            else:
+                self._start_one(slot, slot.planned_ns, endpoint)
         self._starts.by(self._schedule.next_ns)
 
-    def _start_one(self, slot: workload.Slot) -> None:
+    def _wake_waiting(self) -> None:
+        """An endpoint may be free now; in a turn of the loop's own, for whoever says so is still ending."""
+        if self._waiting:
+            now = self._clock()
+            self._agenda.at(now, self._guarded(partial(self._start_waiting, now)))
+
+    def _start_waiting(self, free_ns: int) -> None:
+        if self._waiting and (endpoint := self._pool.take()) is not None:
+            self._start_one(self._waiting.popleft(), free_ns, endpoint)
+
+    def _cut_waiting(self, outcome: Literal["interrupted", "time_up"]) -> None:
+        """No endpoint was free for these until the end: they count as started and cut, and connect to nobody."""
+        while self._waiting:
+            driver = self._start_one(self._waiting.popleft(), self._clock(), None)
+            if driver is not None:
+                driver.stop(outcome)
+
+    def _start_one(self, slot: workload.Slot, due_ns: int, endpoint: int | None) -> Driver | None:
+        """Begin it; None where the budget is used up. `due_ns` is when it could begin: what follows is our lateness.
+
+        A session that waited for an endpoint waited for the service, which takes no more at a time. It keeps its plan,
+        and what is measured from the plan holds the wait; the tester is not to blame for it.
+        """
         deck = self._decks[(slot.party or 0) % len(self._decks)]
         parts = [(self._reels[clip], attempt) for clip, attempt in islice(deck, self._start.workload.utterances)]
         if self._media_left_ns is not None:
@@ -165,8 +200,9 @@ class Engine:
             if self._media_left_ns < 0:
                 self._close("budget")
                 self._schedule.ended(slot.user, self._clock())
+                self._leave(endpoint)
                 self._look_for_the_end()
-                return
+                return None
         number = self._books.started
         role = Role(
             id=slot.name or f"{self._start.worker}-s{number}",
@@ -176,11 +212,19 @@ class Engine:
             log_chunks=self._sampled(number, self._start.sample_chunks),
             log_messages=self._sampled(number, self._start.sample_messages),
             log_media=number < self._start.sample_media,
+            due_ns=due_ns,
+            endpoint=endpoint,
         )
         answered = self._answered if slot.party is not None else None
         driver = Driver(self._rig, role, self._over, answered)
-        self._books.began(driver, max(0, self._clock() - slot.planned_ns))
+        self._books.began(driver, max(0, self._clock() - due_ns))
         driver.begin()
+        return driver
+
+    def _leave(self, endpoint: int | None) -> None:
+        if endpoint is not None:
+            self._pool.free(endpoint)
+        self._wake_waiting()
 
     def _sampled(self, number: int, size: int) -> bool:
         """Spread over the run where its length in sessions is known, else the first ones."""
@@ -195,6 +239,7 @@ class Engine:
 
     def _over(self, driver: Driver, outcome: str) -> None:
         self._books.ended(driver, outcome)
+        self._leave(driver.role.endpoint)
         self._schedule.ended(driver.role.slot.user, self._clock(), failed=ending(outcome) == "failed")
         self._starts.by(self._schedule.next_ns)
         self._look_for_the_end()
@@ -224,15 +269,17 @@ class Engine:
 
     def _cut_at(self, at_ns: int, outcome: Literal["interrupted", "time_up"]) -> None:
         def cut() -> None:
-            if self._books.active:
+            if self._books.active or self._waiting:
                 self._close(outcome)
+            self._cut_waiting(outcome)
             for driver in self._books.active.values():
                 self._agenda.at(at_ns, partial(driver.stop, outcome))
 
         self._agenda.at(at_ns, cut)
 
     def _look_for_the_end(self) -> None:
-        if self._schedule.exhausted and not self._books.active and not self._done.done():
+        idle = not self._books.active and not self._waiting
+        if self._schedule.exhausted and idle and not self._done.done():
             self._done.set_result(None)
 
     def _guarded(self, call: Callable[[], None]) -> Callable[[], None]:

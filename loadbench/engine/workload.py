@@ -1,6 +1,7 @@
 """When sessions start, and with which clips: pure plans, told the time and told when a session has ended.
 
-A plan never waits: a start that comes late keeps its planned moment, and everything is measured from that.
+A plan never waits: a start that comes late keeps its planned moment, and everything is measured from that. So does one
+for which no endpoint of the service is free yet (`engine/pool.py`): it waits its turn, and is never skipped.
 """
 
 import math

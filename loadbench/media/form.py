@@ -1,10 +1,12 @@
 """What a profile wants its media to look like."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
-from loadbench.corpus.clip import Kind
+from loadbench.corpus.clip import Kind, Track
+from loadbench.media.made import Made
 
 WHOLE: Final = 1 << 62  # samples: more than any clip has, so that it is a single chunk
 
@@ -67,7 +69,29 @@ class LandmarksForm:
     kind: Literal["landmarks"] = "landmarks"
 
 
-MediaForm = AudioForm | FrameForm | RecordingForm | LandmarksForm
+@dataclass(frozen=True, slots=True)
+class PluginForm:
+    """As a plug-in encodes it, of this name, version and options: encoded media is found again by them."""
+
+    name: str
+    version: str
+    options: tuple[tuple[str, str], ...]
+    kind: Literal["audio", "frames", "landmarks"]
+
+
+class Encoder(Protocol):
+    """A plug-in that encodes and cuts. `version` changes when the same file would be encoded to other bytes."""
+
+    version: str
+
+    def chunks(self, track: Track, made: Made) -> Iterator[tuple[int, bytes]]:
+        """Each chunk with its due time: when the last of the media in it has been captured, in ns from the beginning
+        of the clip; they must not fall. By the end `made.duration_ns` is the media's length.
+        """
+
+
+OwnForm = AudioForm | FrameForm | RecordingForm | LandmarksForm
+MediaForm = OwnForm | PluginForm
 TRACKS: Final[dict[str, Kind]] = {"audio": "audio", "frames": "video", "landmarks": "landmarks"}  # which each is of
 
 

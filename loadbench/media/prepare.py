@@ -6,17 +6,27 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from loadbench.corpus.clip import Clip, Track
 from loadbench.media import audio, cache, landmarks, recording, strip, video
 from loadbench.media.cache import default_cache
 from loadbench.media.decode import MediaError
-from loadbench.media.form import TRACKS, AudioForm, LandmarksForm, MediaForm, RecordingForm
+from loadbench.media.form import (
+    TRACKS,
+    AudioForm,
+    Encoder,
+    LandmarksForm,
+    MediaForm,
+    OwnForm,
+    PluginForm,
+    RecordingForm,
+)
 from loadbench.media.made import Made
 from loadbench.media.plan import ChunkPlan
 
@@ -24,6 +34,7 @@ __all__ = ["MediaError", "Progress", "default_cache", "prepare"]
 NOTES: Final = "notes.json"
 BATCH: Final = 1000  # clips that wait for a free core
 TELL_S: Final = 0.5  # between two words about clips that are not ready yet
+NO_ENCODERS: Final[Mapping[PluginForm, Encoder]] = MappingProxyType({})
 Chunks = Iterator[tuple[int, int, bytes]]  # due_ns, track, payload
 
 
@@ -50,11 +61,13 @@ def prepare(
     progress: Callable[[Progress], None] | None = None,
     tail_silence_s: float = 0.0,
     also: MediaForm | None = None,
+    encoders: Mapping[PluginForm, Encoder] = NO_ENCODERS,
 ) -> dict[str, Path]:
     """Folder of each clip's `ChunkPlan` by clip id, encoded where the cache does not hold it yet.
 
     A medium in the form `also` goes beside the first, as the plan's track 1. A plan's duration is that of the first;
-    `tail_silence_s` of silence follows it as further chunks. Raises MediaError with the problems of all clips.
+    `tail_silence_s` of silence follows it as further chunks. `encoders` are the plug-ins of the forms that name one.
+    Raises MediaError with the problems of all clips.
     """
     problems: list[str] = []
     folders: dict[str, Path] = {}
@@ -64,7 +77,7 @@ def prepare(
     except OSError as error:
         raise MediaError([f"{cache_folder}: the media cache cannot be used: {error.strerror}"]) from error
     hashes, total_s = cache.Hashes(cache_folder), _total_s(clips, form)
-    work = _Work(clips, [form] if also is None else [form, also], cache_folder, hashes, tail_silence_s)
+    work = _Work(clips, [form] if also is None else [form, also], cache_folder, hashes, tail_silence_s, encoders)
     ended, ended_s, told_s = 0, 0.0, 0.0
     with contextlib.closing(work.results()) as results:
         for found in results:
@@ -129,9 +142,11 @@ class _Work:
         cache_folder: Path,
         hashes: cache.Hashes,
         tail_silence_s: float,
+        encoders: Mapping[PluginForm, Encoder],
     ) -> None:
         self._clips, self._forms = clips, forms
-        self._cache, self._hashes, self._tail_silence_s = cache_folder, hashes, tail_silence_s
+        self._cache, self._hashes = cache_folder, hashes
+        self._tail_silence_s, self._encoders = tail_silence_s, encoders
         self._events: queue.SimpleQueue[tuple[int, _Ready] | BaseException] = queue.SimpleQueue()
         self._under_way_s: dict[Path, float] = {}
         self._stopped = threading.Event()
@@ -213,13 +228,32 @@ class _Work:
 
         try:
             tell(0.0)
-            cache.fill(job.folder, lambda part: _encode(job.sources, strips, self._tail_silence_s, part, tell))
+            cache.fill(job.folder, lambda part: self._encode(job.sources, strips, part, tell))
             found = [_found(job.folder)] * len(job.places)
         except (MediaError, OSError) as error:
             found = [_trouble(self._clips[place], error) for place in job.places]
         self._under_way_s.pop(job.folder, None)
         for place, ready in zip(job.places, found, strict=True):
             self._events.put((place, ready))
+
+    def _encode(
+        self,
+        sources: Sequence[tuple[Track, MediaForm]],
+        strips: Sequence[strip.Strip[Any] | None],
+        folder: Path,
+        tell: Callable[[float], None],
+    ) -> None:
+        made = [Made(shared=shared) for shared in strips]
+        first, *also = [self._chunks(track, form, own) for (track, form), own in zip(sources, made, strict=True)]
+        if also:
+            first = _beside(first, _later(also[0], sources[0][1]), made[0])
+        ChunkPlan.write(folder, _told(first, tell), lambda: made[0].duration_ns, len(sources))
+        (folder / NOTES).write_text(json.dumps([note for own in made for note in own.notes]), encoding="utf-8")
+
+    def _chunks(self, track: Track, form: MediaForm, made: Made) -> Chunks:
+        if isinstance(form, PluginForm):
+            return _plugged(form, self._encoders[form], track, made)
+        return _chunks(track, form, self._tail_silence_s, made)
 
 
 def _found(folder: Path) -> _Ready:
@@ -243,21 +277,6 @@ def _content(track: Track, hashes: cache.Hashes) -> str:
     if track.sha256 not in (None, content):
         raise MediaError([f"{track.path}: its sha256 is {content}, the manifest says {track.sha256}"])
     return content
-
-
-def _encode(
-    sources: Sequence[tuple[Track, MediaForm]],
-    strips: Sequence[strip.Strip[Any] | None],
-    tail_silence_s: float,
-    folder: Path,
-    tell: Callable[[float], None],
-) -> None:
-    made = [Made(shared=shared) for shared in strips]
-    first, *also = [_chunks(track, form, tail_silence_s, own) for (track, form), own in zip(sources, made, strict=True)]
-    if also:
-        first = _beside(first, _later(also[0], sources[0][1]), made[0])
-    ChunkPlan.write(folder, _told(first, tell), lambda: made[0].duration_ns, len(sources))
-    (folder / NOTES).write_text(json.dumps([note for own in made for note in own.notes]), encoding="utf-8")
 
 
 def _told(chunks: Chunks, tell: Callable[[float], None]) -> Chunks:
@@ -292,7 +311,26 @@ def _beside(first: Chunks, also: Chunks, made: Made) -> Chunks:
         )
 
 
-def _chunks(track: Track, form: MediaForm, tail_silence_s: float, made: Made) -> Chunks:
+def _plugged(form: PluginForm, encoder: Encoder, track: Track, made: Made) -> Chunks:
+    """What a plug-in makes. MediaError for what it raises, and for what a plan cannot hold."""
+    last_ns = 0
+    try:
+        for due_ns, data in encoder.chunks(track, made):
+            if not isinstance(due_ns, int) or not isinstance(data, bytes) or due_ns < last_ns:
+                what = f"a chunk ({due_ns!r}, {type(data).__name__}) behind {last_ns} is no (due_ns, bytes) that rises"
+                raise TypeError(what)
+            yield due_ns, 0, data
+            last_ns = due_ns
+        if not isinstance(made.duration_ns, int) or made.duration_ns < last_ns or not made.duration_ns:
+            raise TypeError(f"duration_ns {made.duration_ns!r} ends before its last chunk, due at {last_ns}")
+    except Exception as error:
+        if isinstance(error, MediaError | OSError):
+            raise
+        told = " ".join(f"{type(error).__name__}: {error}".split())
+        raise MediaError([f"{track.path}: the media encoder {form.name} failed: {told}"]) from error
+
+
+def _chunks(track: Track, form: OwnForm, tail_silence_s: float, made: Made) -> Chunks:
     if isinstance(form, AudioForm):
         return audio.chunks(track, form, tail_silence_s, made)
     if isinstance(form, RecordingForm):

@@ -4,7 +4,9 @@ A condition is a list of atoms that must all hold. What is not understood is equ
 so that "implies" is never said wrongly, and "does not" may be.
 """
 
+import heapq
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,12 +63,57 @@ def atoms(condition: Condition) -> tuple[Atom, ...]:
     found: list[Atom] = [Has(tuple(path.split("."))) for path in named]
     if condition.match is not None:
         found += _of(jmespath.compile(condition.match).parsed)
+    found += [Other(json.dumps(["like", *pair])) for pair in condition.like.items()]
     return tuple(found)
 
 
 def implies(strong: tuple[Atom, ...], weak: tuple[Atom, ...]) -> bool:
     """Whether whatever fits `strong` surely fits `weak`."""
     return all(any(_implies(one, atom) for one in strong) or _chosen(strong, atom) for atom in weak)
+
+
+class Shelf:
+    """Conditions by number, from which those that another one implies are found without a look at all the rest.
+
+    Each stands under atoms (`_needed`) of which one must be among what follows from (`_followed`) whatever implies it.
+    """
+
+    def __init__(self) -> None:
+        self._under: dict[Atom | None, list[int]] = {}
+        self._conditions: dict[int, tuple[Atom, ...]] = {}
+
+    def put(self, number: int, condition: tuple[Atom, ...]) -> None:
+        """Numbers must rise."""
+        self._conditions[number] = condition
+        for atom in self._needed(condition):
+            self._under.setdefault(atom, []).append(number)
+
+    def first_implied(self, strong: tuple[Atom, ...]) -> int | None:
+        """The lowest number of a condition that `strong` implies."""
+        near = heapq.merge(*(self._under.get(atom, ()) for atom in {None, *_followed(strong)}))
+        return next((number for number in near if implies(strong, self._conditions[number])), None)
+
+    def _needed(self, condition: tuple[Atom, ...]) -> set[Atom | None]:
+        """Those of the one of its atoms that shares its place with the fewest others; None where it has no atom."""
+        choices = [self._needed_of(atom) for atom in condition]
+        return min(choices, key=lambda atoms: sum(len(self._under.get(atom, ())) for atom in atoms), default={None})
+
+    def _needed_of(self, atom: Atom) -> set[Atom | None]:
+        inner = atom.conditions if isinstance(atom, Either) else ()
+        return {atom}.union(*(self._needed(each) for each in inner))
+
+
+def _followed(condition: tuple[Atom, ...]) -> Iterator[Atom]:
+    """Every atom that may be implied by one of these."""
+    for atom in condition:
+        yield atom
+        if isinstance(atom, Either):
+            for each in atom.conditions:
+                yield from _followed(each)
+        elif not isinstance(atom, Other):
+            yield from (Has(atom.path[:end]) for end in range(1, len(atom.path) + 1))
+        if isinstance(atom, Equal):
+            yield Truthy(atom.path)
 
 
 def contradiction(condition: tuple[Atom, ...]) -> Path | None:

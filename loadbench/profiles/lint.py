@@ -22,8 +22,8 @@ def rule_line(line: Line, number: int) -> int:
 
 
 def _dead_rules(profile: Profile, line: Line) -> Iterator[Finding]:
-    rules = [condition.atoms(rule) for rule in profile.receive.rules]
-    for number, atoms in enumerate(rules):
+    shelf = condition.Shelf()
+    for number, atoms in enumerate(map(condition.atoms, profile.receive.rules)):
         here = {"rule": number + 1, "line": rule_line(line, number)}
         path = condition.contradiction(atoms)
         if path is not None:
@@ -31,8 +31,10 @@ def _dead_rules(profile: Profile, line: Line) -> Iterator[Finding]:
             yield Finding(weight="warning", what=what, advice="part it into two rules", **here)
         if profile.receive.fire == "all":
             continue
-        taker = next((at for at in range(number) if condition.implies(atoms, rules[at])), None)
-        if taker is not None:
+        taker = shelf.first_implied(atoms)
+        if taker is None:
+            shelf.put(number, atoms)  # what a dead rule would take, its taker takes
+        else:
             what = f"can never fire: rule {taker + 1} comes first and takes all that it would fit"
             yield Finding(weight="warning", what=what, advice=f"put it before rule {taker + 1}, or fire: all", **here)
 

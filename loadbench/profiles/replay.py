@@ -12,6 +12,7 @@ from loadbench.profiles.finding import Finding, Line
 from loadbench.profiles.lint import rule_line
 from loadbench.profiles.recorded import Conversation, Recording
 from loadbench.session.hearing import Heard, Hearing
+from loadbench.session.plugin import NONE, Plugins
 from loadbench.session.profile import Profile, Rule
 from loadbench.session.script import Compiled, Finish, Meaning, chosen, compile_profile
 from loadbench.session.select import SELECT_ERRORS, compile_condition
@@ -74,18 +75,18 @@ class Replay:
         return sum(self.kinds[kind] for kind in ("partial", "final", "empty", "unchanged"))
 
 
-def replay(profile: Profile, recording: Recording) -> Replay:
+def replay(profile: Profile, recording: Recording, plugins: Plugins = NONE) -> Replay:
     """Hear it all."""
-    how = compile_profile(profile)
+    how = compile_profile(profile, plugins)
     found = Replay(rules=[Tally() for _ in how.meanings])
     for conversation in recording.conversations:
         _hear(how, conversation, found)
     return found
 
 
-def findings(profile: Profile, recording: Recording, line: Line) -> Iterator[Finding]:
+def findings(profile: Profile, recording: Recording, line: Line, plugins: Plugins = NONE) -> Iterator[Finding]:
     """All that the recording says against the profile."""
-    found = replay(profile, recording)
+    found = replay(profile, recording, plugins)
     for sentence in found.troubles.values():
         advice = "a session would end with this message"
         yield Finding(weight="error", line=line(("receive",)), what=sentence, advice=advice)
@@ -93,7 +94,7 @@ def findings(profile: Profile, recording: Recording, line: Line) -> Iterator[Fin
         for weight, what, advice in _of_rule(rule, tally, found):
             yield Finding(weight=weight, line=rule_line(line, number), rule=number + 1, what=what, advice=advice)
     yield from _of_channels(profile, found, line)
-    yield from _of_scripts(profile, found, line)
+    yield from _of_scripts(compile_profile(profile, plugins), found, line)
     for count, why in ((recording.cut, "not kept whole"), (recording.left, "too many")):
         if count:
             yield Finding(weight="fact", line=1, what=f"{count} recorded messages are passed over: {why}")
@@ -312,16 +313,16 @@ def _of_channels(profile: Profile, found: Replay, line: Line) -> Iterator[Findin
             yield Finding(weight="warning", what=what, advice=advice, **here)
 
 
-def _of_scripts(profile: Profile, found: Replay, line: Line) -> Iterator[Finding]:
+def _of_scripts(how: Compiled, found: Replay, line: Line) -> Iterator[Finding]:
     """Messages that the scripts wait for, and that never come."""
-    for script, steps in {"open": profile.open, "begin": profile.begin}.items():
+    for script, steps in {"open": how.profile.open, "begin": how.profile.begin}.items():
         for number, step in enumerate(steps):
             wait = step.wait
             if wait is not None and not _any_fits(wait.has, wait.match, found.items):
                 what = f"{script}[{number}] waits for a message that none of {found.messages} recorded ones is"
                 advice = "sessions would never be ready"
                 yield Finding(weight="warning", line=line((script, number)), what=what, advice=advice)
-    for finish in (step.do for step in compile_profile(profile).end if isinstance(step.do, Finish)):
+    for finish in (step.do for step in how.end if isinstance(step.do, Finish)):
         named = finish.fits is not None and any(finish.fits(item) for item in found.items)
         if finish.on == {"message"} and not named and not found.kinds["done"]:
             what = f"the output is done with a message that none of {found.messages} recorded ones is"

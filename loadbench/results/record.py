@@ -71,11 +71,15 @@ class Channel(msgspec.Struct, kw_only=True):
 
 
 class MediaClock(msgspec.Struct, array_like=True, frozen=True):
-    """Where in the media the service said, at `at_ns`, that it was: how far heard, and how far final. None: unsaid."""
+    """Where in the media the service said, at `at_ns`, that it was: how far heard, and how far final. None: unsaid.
+
+    `lag_ms` is how far it said that it was behind what it had been sent.
+    """
 
     at_ns: int
     processed_ms: int | None
     final_ms: int | None
+    lag_ms: int | None = None
 
 
 class Acks(msgspec.Struct, kw_only=True):
@@ -172,7 +176,11 @@ class Lateness(msgspec.Struct, kw_only=True):
 
 
 class SessionRecord(msgspec.Struct, kw_only=True, tag="session", tag_field="type"):
-    """One user's conversation with the service, whole. `cause` is a sentence for people, cut to 500 characters."""
+    """One user's conversation with the service, whole. `cause` is a sentence for people, cut to 500 characters.
+
+    `endpoint` is where it went; "" where the service has one for all, and for a session that was cut before any was
+    free. `endpoint_wait_ns` is how long after its plan one was free; None: at once.
+    """
 
     id: str
     worker: str
@@ -183,6 +191,8 @@ class SessionRecord(msgspec.Struct, kw_only=True, tag="session", tag_field="type
     begun_ns: int
     ready_ns: int | None = None
     ended_ns: int
+    endpoint: str = ""
+    endpoint_wait_ns: int | None = None
     prelude: list[Prelude] = []
     connections: list[Connection] = []
     utterances: list[Utterance] = []

@@ -220,7 +220,9 @@ def _template(kind: str, value: Any, place: Place, tree: Raw) -> Iterator[Proble
 def _payload(name: str, value: Any, place: Place, media: Raw) -> Iterator[Problem]:
     """What a message holds its media as must be what the media is, and the same in all its messages."""
     samples = media.get("container") is None and media.get("format", "s16le") in ("s16le", "f32le")
-    if name == FLOATS and not (media.get("kind") == "audio" and samples):
+    if name == FLOATS and media.get("encoder") is not None:
+        yield Problem(place, f"{{{FLOATS}}} is for samples, which an encoder does not give")
+    elif name == FLOATS and not (media.get("kind") == "audio" and samples):
         yield Problem(place, f"{{{FLOATS}}} is for audio of format s16le or f32le")
     if (name == LANDMARKS) != (media.get("kind") == "landmarks"):
         yield Problem(place, f"kind: landmarks and {{{LANDMARKS}}}, or {{{LANDMARKS}.NAME}}, need each other")
@@ -267,7 +269,7 @@ def _signed_before(place: Place, tree: Raw) -> list[str]:
 def _captured_before(place: Place, tree: Raw) -> list[str]:
     """What has been captured when a place's turn comes: by requests first, then by what is awaited."""
     captured: list[str] = []
-    for section in ("prelude", "transport", "open", "begin"):
+    for section in ("prelude", "transport", "auth", "open", "begin", "end"):
         steps = _list(tree, section)
         if place[0] == section and len(place) > 1 and isinstance(place[1], int):
             steps = steps[: place[1]]
@@ -295,7 +297,10 @@ def _profile(at: _At) -> Iterator[Problem]:
     primary = at.part.get("primary")
     if isinstance(primary, str) and primary not in channels:
         yield Problem(("primary",), f"no such channel; declared: {_listed(channels)}")
+    if at.part.get("auth") is not None and _kind(at.tree) == "process":
+        yield Problem(("auth",), "a local program has no headers and no query; give it target.env of the plan")
     yield from _end_script(_list(at.part, "end"), at.tree)
+    yield from _awaited(_list(at.part, "end"), at.tree)
     if at.part.get("keepalive") is not None and _kind(at.tree) in _HTTP:
         yield Problem(("keepalive",), "an HTTP request has no keep-alive messages")
     if _kind(at.tree) == "requests":
@@ -348,6 +353,12 @@ def _poll(at: _At) -> Iterator[Problem]:
     line = at.part.get("request")
     if isinstance(line, str) and not _REQUEST.fullmatch(line):
         yield Problem(at("request"), f"must be a method and a path, for instance GET /output, not {line!r}")
+
+
+def _poll_step(at: _At) -> Iterator[Problem]:
+    line = at.part.get("request")
+    if isinstance(line, str) and not re.fullmatch(r"(GET|POST|PUT|PATCH|DELETE) /[^\s#]*", line):
+        yield Problem(at("request"), f"must be a method and a path, as GET /jobs/{{captured.id}}, not {line!r}")
 
 
 def _carried(at: _At) -> Iterator[Problem]:
@@ -438,6 +449,8 @@ def _end_script(steps: list[Any], tree: Raw) -> Iterator[Problem]:
             yield Problem(("end", number, "when"), "silence is added to the media beforehand, for all sessions alike")
         if key == "silence_s" and any(earlier != "silence_s" for earlier in keys[:number]):
             yield Problem(("end", number, key), "silence is added to the media, so it stands before all other steps")
+        if key == "silence_s" and _part(tree, "media").get("encoder") is not None:
+            yield Problem(("end", number, key), "nobody but the plug-in could encode it; wait with quiet instead")
         if key == "silence_s" and _part(tree, "media").get("kind") in ("frames", "landmarks"):
             yield Problem(("end", number, key), "frames have no silence; wait with quiet instead")
         if key == "silence_s" and _part(tree, "media").get("pace") == "whole":
@@ -446,6 +459,17 @@ def _end_script(steps: list[Any], tree: Raw) -> Iterator[Problem]:
             yield Problem(("end", number, key), "the grace comes after the done step")
         if key == "done" and any(at == "done" and (sure[number] or sure[n]) for n, at in enumerate(keys[:number])):
             yield Problem(("end", number, key), "there is a done step before it; name all events in one `on`")
+
+
+def _awaited(steps: list[Any], tree: Raw) -> Iterator[Problem]:
+    """What an end script asks and waits for, before it waits for the end."""
+    done = next((number for number, step in enumerate(steps) if isinstance(step, dict) and "done" in step), len(steps))
+    for number, step in enumerate(steps):
+        for key in ("wait", "poll") if isinstance(step, dict) else ():
+            if key in step and number > done:
+                yield Problem(("end", number, key), "comes before the done step, after which nothing is awaited")
+            if key in step and key == "poll" and _kind(tree) != "requests":
+                yield Problem(("end", number, key), "only kind: requests can make one")
 
 
 def _done(at: _At) -> Iterator[Problem]:
@@ -481,14 +505,14 @@ def _media(at: _At) -> Iterator[Problem]:
 
 def _medium(at: _At) -> Iterator[Problem]:
     kind, frame = at.part.get("kind"), at.part.get("frame", "binary")
-    yield from _meaningless(at, kind)
     if kind == "landmarks" and frame != "text":
         yield Problem(at("frame"), "landmarks are JSON; allowed here: text")
     if kind == "audio" and at.part.get("container") is not None:
         yield from _recording(at)
+    yield from _encoded(at) if at.part.get("encoder") is not None else _meaningless(at, kind)
     if at.part.get("pace") == "whole":
         yield from _whole(at)
-    elif kind == "audio":
+    elif kind == "audio" and at.part.get("encoder") is None:
         yield from _chunks(at)
     fps = at.part.get("fps")
     if isinstance(fps, int | float) and fps <= 0:
@@ -502,6 +526,16 @@ def _medium(at: _At) -> Iterator[Problem]:
     for key in ("message", "first", "last", "base64_prefix"):
         if frame == "binary" and at.part.get(key):
             yield Problem(at(key), "only text frames have it; say frame: text")
+
+
+def _encoded(at: _At) -> Iterator[Problem]:
+    """A plug-in says itself how it encodes and cuts."""
+    own = {key for keys in _MEDIA_ONLY.values() for key in keys if key != "late"} | {"pace"}
+    for key in at.part:
+        if key in own:
+            yield Problem(at(key), "has no meaning beside an encoder; a plug-in has its options")
+    if _part(at.tree, "transport").get("form") is not None:
+        yield Problem(at("encoder"), "an upload sends a WAV file, which loadbench makes")
 
 
 def _piped(at: _At, frame: Any) -> Iterator[Problem]:
@@ -593,8 +627,8 @@ def _receive(at: _At) -> Iterator[Problem]:
 
 
 def _clock(at: _At) -> Iterator[Problem]:
-    if at.part.get("processed") is None and at.part.get("final") is None:
-        yield Problem(at(), "names neither processed nor final, so that there is nothing to record")
+    if all(at.part.get(key) is None for key in ("processed", "final", "lag")):
+        yield Problem(at(), "names neither processed nor final nor lag, so that there is nothing to record")
 
 
 def _when(at: _At) -> Iterator[Problem]:
@@ -622,7 +656,15 @@ def _signing(at: _At) -> Iterator[Problem]:
         yield Problem(at("as"), "only hmac has it")
 
 
+def _captures(at: _At) -> Iterator[Problem]:
+    for number, name in enumerate(_list(at.part, "may_be_empty")):
+        if name not in _part(at.part, "capture"):
+            known = _listed(_part(at.part, "capture"))
+            yield Problem((*at("may_be_empty"), number), f"{name} is not captured here; captured: {known}")
+
+
 def _prelude(at: _At) -> Iterator[Problem]:
+    yield from _captures(at)
     request = at.part.get("request")
     if isinstance(request, str) and not re.fullmatch(r"(GET|POST|PUT|PATCH|DELETE) (https?://|\{)\S*", request):
         yield Problem(
@@ -680,6 +722,8 @@ def _text(at: _At) -> Iterator[Problem]:
         if not any(at.part.get(key) is not None for key in one_of):
             yield Problem(at(), f"model {model} needs {' or '.join(one_of)}")
     allowed = {*sum(needs, ()), *takes, *_EVERY_MODEL}
+    if (at.part.get("plugin") is not None) != (model == "plugin"):
+        yield Problem(at("plugin"), "belongs to model: plugin, which needs it")
     for key in at.part:
         if key in schema.TextRule.model_fields and key not in allowed:
             yield Problem(at(key), f"model {model} does not take it; allowed here: {', '.join(sorted(allowed))}")
@@ -766,8 +810,9 @@ _WHOSE: Final = (
     (("headers", "query"), "WebSocket and HTTP", ("websocket", "http", "requests")),
     (("stdin",), "a local program", ("process",)),
     (("options",), "a plug-in", ()),
+    (("codec",), "WebSocket, requests and plug-ins", ("websocket", "requests")),
 )
-_EVERY_MODEL: Final = ("model", "start", "end", "unit", "join", "ignore")
+_EVERY_MODEL: Final = ("model", "plugin", "start", "end", "unit", "join", "ignore")
 # model: what it needs (one of each group), and what it takes beside.
 _MODELS: Final[dict[str, tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]]] = {
     "unkeyed": ((("text",),), ("final",)),
@@ -777,15 +822,18 @@ _MODELS: Final[dict[str, tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]]] =
     "tokens": ((("items", "committed", "tail"), ("text",)), ("final",)),
     "edit": ((("text",),), ("delete", "unit_of_delete", "key", "from_key", "to_key", "order")),
     "labels": ((("text",),), ("final", "confidence", "min_confidence", "accept_after", "collapse")),
+    "plugin": ((), tuple(schema.TextRule.model_fields)),
 }
 _CHECKS: Final[dict[Any, Callable[[_At], Iterator[Problem]]]] = {
     schema.Profile: _profile,
     schema.TransportPart: _transport,
     schema.RequestsPart: _requests,
     schema.Poll: _poll,
+    schema.PollStep: _poll_step,
     schema.Ping: _ping,
     schema.ChannelPart: _channel,
     schema.OpenStep: _send,
+    schema.WaitPart: _captures,
     schema.EndStep: _send,
     schema.KeepAlive: _keepalive,
     schema.Quiet: _quiet,

@@ -11,8 +11,9 @@ from typing import Any, Final, Literal
 
 from loadbench.results.masks import shorten
 from loadbench.results.record import Channel, MediaClock
-from loadbench.session.decode import DecodeError, Framer, Timed, decode_message
+from loadbench.session.decode import DecodeError, Framer, Raw, Timed, decode_message
 from loadbench.session.media import MediaBoard
+from loadbench.session.plugin import Framing, PluginError
 from loadbench.session.profile import ChannelPart, MediaFormat
 from loadbench.session.script import Clock, Compiled, CompiledMedia, Fields, Meaning, Selector, chosen
 from loadbench.session.select import SELECT_ERRORS
@@ -92,6 +93,8 @@ class Hearing:
         self.clock: list[MediaClock] = []
         framing = how.profile.receive.framing
         self._framer = None if framing == "message" else Framer(framing, message_bytes)
+        self._framing = how.framing
+        self._unframe: Callable[[Raw], list[Raw]] | None = None  # of the connection, once something has come
 
     def content_type(self, value: str) -> None:
         """What the head of the response says, for profiles that cut by it."""
@@ -100,6 +103,27 @@ class Hearing:
 
     def listen(self, data: str | bytes, at_ns: int) -> Iterable[Heard]:
         """The messages in `data`, each read only when the one before has been taken."""
+        if self._framing is not None:
+            return self._unframed(self._framing, data, at_ns)
+        return self._listen(data, at_ns)
+
+    def _unframed(self, framing: Framing, data: Raw, at_ns: int) -> Iterator[Heard]:
+        """What the codec makes of a message."""
+        if size(data) > self._most_bytes:
+            yield self._too_big(DecodeError(f"a message of {size(data)} bytes"), at_ns, data)
+            return
+        try:
+            self._unframe = self._unframe or framing.decoder()
+            messages = self._unframe(data)
+        except DecodeError as error:
+            yield self._trouble(at_ns, "parse_error", str(error), data)
+        except PluginError as error:
+            yield self._trouble(at_ns, "profile_error", str(error), data)
+        else:
+            for message in messages:
+                yield from self._listen(message, at_ns)
+
+    def _listen(self, data: Raw, at_ns: int) -> Iterable[Heard]:
         if self._binary is not None and isinstance(data, bytes) and len(data) <= self._most_bytes:
             heard = Heard(at_ns, None)
             self._take_piece(self._binary.channel, self._binary, data, heard)
@@ -250,16 +274,12 @@ class Hearing:
             self.owed.add(str(name))
 
     def _read_clock(self, clock: Clock, item: Any, at_ns: int) -> None:
+        said = [_milliseconds(select, clock.unit, item) for select in (clock.processed, clock.final, clock.lag)]
         last = self.clock[-1] if self.clock else MediaClock(at_ns, None, None)
-        processed = _milliseconds(clock.processed, clock.unit, item)
-        final = _milliseconds(clock.final, clock.unit, item)
-        row = MediaClock(
-            at_ns,
-            last.processed_ms if processed is None else processed,
-            last.final_ms if final is None else final,
-        )
-        if (row.processed_ms, row.final_ms) != (last.processed_ms, last.final_ms):
-            self.clock.append(row)
+        before = (last.processed_ms, last.final_ms, last.lag_ms)
+        now = [old if new is None else new for old, new in zip(before, said, strict=True)]
+        if (*now,) != before:
+            self.clock.append(MediaClock(at_ns, *now))
 
     def _name(self, meaning: Meaning, item: Any) -> str:
         return meaning.channel if isinstance(meaning.channel, str) else meaning.channel(self._fields, item)

@@ -5,9 +5,10 @@ sense of it (`check`). A problem reads `NAME.yaml:LINE: path.to.key: what is wro
 """
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -16,16 +17,28 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from loadbench.media.form import WHOLE, AudioForm, FrameForm, LandmarksForm, MediaForm, RecordingForm
+from loadbench.media.form import (
+    WHOLE,
+    AudioForm,
+    Encoder,
+    FrameForm,
+    LandmarksForm,
+    MediaForm,
+    PluginForm,
+    RecordingForm,
+)
 from loadbench.session import check
 from loadbench.session.check import Place, Problem
 from loadbench.session.landmarks import members
+from loadbench.session.plugin import Key
 from loadbench.session.profile import EndStep, Medium, Profile, keys
 
 MOST_BYTES: Final = 4 * 1024 * 1024
 MOST_NODES: Final = 100_000  # with every alias written out: some lines of aliases of aliases can mean billions
 MOST_LEVELS: Final = 64
 PROFILES: Final = Path(__file__).parent.parent / "data" / "profiles"
+Line = Callable[[Place], int]
+NO_ENCODERS: Final[Mapping[Key, Encoder]] = MappingProxyType({})
 
 
 class ProfileError(ValueError):
@@ -66,7 +79,7 @@ def source(name_or_path: str) -> tuple[str, str]:
     return text, path.name
 
 
-def lines(text: str) -> Callable[[Place], int]:
+def lines(text: str) -> Line:
     """Where things stand in the text of a good profile: the line, from 1, of a place, or of the nearest around it."""
     marks, _ = _parse(text, "profile")
     return marks.line
@@ -82,17 +95,28 @@ def load_text(text: str, source: str) -> Profile:
 
     Raises ProfileError with all problems, in the order of their lines.
     """
+    return load_marked(text, source)[0]
+
+
+def load_marked(text: str, source: str) -> tuple[Profile, Line]:
+    """As `load_text`, and where things stand in it, as `lines` tells: a long profile takes its time to be parsed."""
     marks, tree = _parse(text, source)
     profile, found = _validated(tree)
     found += check.problems(tree)
     if profile is None or found or marks.duplicates:
         lines = sorted({*marks.duplicates, *((marks.line(problem.place), _sentence(problem)) for problem in found)})
         raise ProfileError([f"{source}:{line}: {sentence}" for line, sentence in lines])
-    return _with_done(profile)
+    return _with_done(profile), marks.line
 
 
-def media_form(part: Medium) -> MediaForm:
-    """What the profile wants of a medium. A chunk is a whole number of samples, at least one."""
+def media_form(part: Medium, encoders: Mapping[Key, Encoder] = NO_ENCODERS) -> MediaForm:
+    """What the profile wants of a medium. A chunk is a whole number of samples, at least one.
+
+    `encoders` has the plug-in that it may name: KeyError where it has not.
+    """
+    if part.encoder is not None:
+        name, options = part.encoder.key
+        return PluginForm(name, str(encoders[part.encoder.key].version), options, part.kind)
     fps = None if part.fps == "clip" else Fraction(str(part.fps))
     if part.kind == "frames":
         return FrameForm(part.quality, part.width, part.height, fps, part.codec)
@@ -113,9 +137,15 @@ def _sound(part: Medium) -> AudioForm:
     return AudioForm(part.format, part.rate_hz, max(1, samples))
 
 
-def also_form(profile: Profile) -> MediaForm | None:
+def also_form(profile: Profile, encoders: Mapping[Key, Encoder] = NO_ENCODERS) -> MediaForm | None:
     """What the profile wants of the medium beside the first; None where there is none."""
-    return None if profile.media.also is None else media_form(profile.media.also)
+    return None if profile.media.also is None else media_form(profile.media.also, encoders)
+
+
+def form_encoders(profile: Profile, encoders: Mapping[Key, Encoder]) -> dict[PluginForm, Encoder]:
+    """The encoders by the forms that name them."""
+    forms = (media_form(profile.media, encoders), also_form(profile, encoders))
+    return {form: encoders[form.name, form.options] for form in forms if isinstance(form, PluginForm)}
 
 
 def secret_names(profile: Profile) -> set[str]:
@@ -179,15 +209,15 @@ class _Marks:
 
 
 def _parse(text: str, source: str) -> tuple[_Marks, Any]:
-    composer, loader = YAML(typ="safe", pure=True), YAML(typ="safe", pure=True)
-    loader.allow_duplicate_keys = True  # they are reported with all the rest
+    yaml = YAML(typ="safe", pure=True)
+    yaml.allow_duplicate_keys = True  # they are reported with all the rest
     try:
-        node = composer.compose(text)
+        node = yaml.compose(text)
         if node is None:
             raise ProfileError([f"{source}:1: the profile is empty"])
         if wild := _wild(node):
             raise ProfileError([f"{source}:{wild[0].start_mark.line + 1}: {wild[1]}"])
-        return _Marks(node), loader.load(text)
+        return _Marks(node), yaml.constructor.construct_document(node)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1

@@ -53,6 +53,7 @@ from loadbench.session.script import (
     Finish,
     Grace,
     Lull,
+    Polling,
     Refuse,
     Say,
     Step,
@@ -136,6 +137,8 @@ class Conversation:
         self._before: tuple[Step, ...] = self._how.opening + self._how.begin
         self._ending = self._how.ending(self._fields)
         self._settled_ns: int | None = None
+        self._poll: Polling | None = None  # what asks for the output, from its step on
+        self._asked_ns = 0  # when it last did
         self._quiet_ns = self._how.promote_after_ns
         self._phase: Phase = "idle"
         self._now_ns = 0
@@ -431,7 +434,7 @@ class Conversation:
     def _ask(self, action: Action) -> None:
         self._actions.append(action)
 
-    def _say(self, say: Say, role: Literal["open", "end", "keepalive"], at_ns: int) -> Send | None:
+    def _say(self, say: Say, role: Literal["open", "end", "keepalive", "poll"], at_ns: int) -> Send | None:
         """Ask for a message; None where a field of it has no value, which ends the session."""
         if say.counts:
             self._count()
@@ -501,13 +504,15 @@ class Conversation:
         if self._phase == "media" and not heard.done:
             return  # no script waits while media goes out
         at_ns = heard.at_ns
+        if self._poll is not None and not self._is_done:
+            self._deadlines["poll"] = max(at_ns, self._asked_ns + self._poll.every_ns)
         step = self._waiting_step
         match step:
             case Expect():
                 if step.fits(heard.item) and self._capture(step, heard):
                     self._drop("wait")
                     self._step += 1
-                    self._follow_opening(at_ns)
+                    (self._follow_opening if self._phase == "opening" else self._follow_end)(at_ns)
                 return
             case Lull():
                 self._deadlines["quiet"] = at_ns + step.for_ns
@@ -545,9 +550,10 @@ class Conversation:
                 value = chosen(select, heard.item)
             except RuleError:
                 value = None
-            if value is None:
+            if value is None or (value == "" and name not in step.may_be_empty):
+                found = "nothing" if value is None else "an empty text"
                 self._books.raw.append(shown(json.dumps(heard.item, default=str)))
-                self._refuse("profile_error", f"{{captured.{name}}} found nothing in the message", heard.at_ns)
+                self._refuse("profile_error", f"{{captured.{name}}} found {found} in the message", heard.at_ns)
                 return False
             self._fields[f"captured.{name}"] = value if isinstance(value, str) else json.dumps(value, default=str)
         return True
@@ -657,6 +663,12 @@ class Conversation:
         match step:
             case Refuse():
                 self._spoken(step, "end", at_ns)
+            case Expect():
+                if step.timeout_ns is not None:
+                    self._deadlines["wait"] = at_ns + step.timeout_ns
+            case Polling():
+                self._poll = step
+                return not self._poll_again(at_ns)
             case Say():
                 action = self._say(step, "end", at_ns)
                 if action is not None and self._step == self._ending.mark:
@@ -672,6 +684,11 @@ class Conversation:
             case Finish():
                 return self._awaits_done(step, at_ns)
         return True
+
+    def _poll_again(self, at_ns: int) -> bool:
+        """Poll; the next time is set by the answer. False where that ended the session."""
+        self._asked_ns = at_ns
+        return self._poll is None or self._say(self._poll.request, "poll", at_ns) is not None
 
     def _awaits_done(self, step: Finish, at_ns: int) -> bool:
         if self._is_done:
@@ -700,7 +717,10 @@ class Conversation:
     def _close_output(self, rule: str, said_ns: int | None = None) -> None:
         self._utterance.done_rule = rule
         self._utterance.done_ns = said_ns
-        self._drop("silence", "final", "done", "done_quiet", "promote", *(["session"] if self._is_last else []))
+        self._poll = None
+        self._drop(
+            "silence", "final", "done", "done_quiet", "promote", "poll", "wait", *(["session"] if self._is_last else [])
+        )
         self._promote()
 
     def _promote(self) -> None:
@@ -857,6 +877,9 @@ class Conversation:
         self._unready(f"not ready within {self._limits.ready_s:g} s of {since}", at_ns)
 
     def _wait_due(self, at_ns: int) -> None:
+        if self._phase == "ending":
+            self._unfinished(f"no message that fits within {self._timeout}, at step {self._step + 1} of the end", at_ns)
+            return
         self._unready(f"no message that fits within {self._timeout}", at_ns)
 
     def _unready(self, sentence: str, at_ns: int) -> None:
@@ -928,6 +951,7 @@ _WHEN_DUE: Final[dict[str, Callable[[Conversation, int], Any]]] = {
     "source_end": Conversation._begin_end,
     "final": Conversation._final_due,
     "done": Conversation._done_due,
+    "poll": Conversation._poll_again,
     "done_quiet": Conversation._done_quiet_due,
     "session": Conversation._session_due,
     "quiet": Conversation._next_step_due,

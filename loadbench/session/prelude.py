@@ -32,6 +32,7 @@ class Request:
     content_type: str | None
     expect: frozenset[int]
     captures: tuple[tuple[str, Callable[[Any], Any]], ...]
+    may_be_empty: frozenset[str]
     timeout_ns: int
 
     def ask(self, fields: Fields) -> Ask:
@@ -63,6 +64,7 @@ def compile_prelude(step: PreludeStep) -> Request:
         content_type=kind,
         expect=frozenset(step.expect),
         captures=tuple((name, compile_selector(expression)) for name, expression in step.capture.items()),
+        may_be_empty=frozenset(step.may_be_empty),
         timeout_ns=round(step.timeout_s * 1e9),
     )
 
@@ -83,6 +85,8 @@ def captured(request: Request, answer: Answer) -> dict[str, str] | tuple[str, st
             value = None
         if value is None:
             return "profile_error", f"{{captured.{name}}} found nothing in the answer"
+        if value == "" and name not in request.may_be_empty:
+            return "profile_error", f"{{captured.{name}}} found an empty text in the answer"
         found[name] = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     return found
 

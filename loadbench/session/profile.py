@@ -60,6 +60,25 @@ class When(Part):
     differs: str | None = None
 
 
+class PluginPart(Part):
+    """A plug-in by the name of its entry point, and what is said to it."""
+
+    kind: str = Field(min_length=1)
+    options: dict[str, str] = {}
+
+    @property
+    def key(self) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """What tells it from all others."""
+        return self.kind, tuple(sorted(self.options.items()))
+
+
+class AuthPart(Part):
+    """A plug-in that adds headers and query to each connection just before it is made."""
+
+    kind: str = Field(min_length=1)
+    options: dict[str, Template] = {}
+
+
 class Ping(Part):
     """WebSocket pings of ours. Off unless asked; a missing pong is recorded, and closes nothing unless `close`.
 
@@ -116,10 +135,16 @@ class TransportPart(Part):
     method: Literal["POST", "PUT"] = "POST"
     content_type: str | None = None
     compression: bool = False
+    sessions_per_endpoint: int | None = Field(
+        None, ge=1, description="how many sessions an address takes at a time; the others wait for one that is free"
+    )
     max_message_bytes: int | None = Field(None, gt=0)
     ping: Ping = Ping()
     stdin: Literal["raw", "length", "lines"] = "raw"
     options: dict[str, Template] = {}
+    codec: PluginPart | None = Field(
+        None, description="a plug-in that frames each message of ours, and makes messages for the rules of theirs"
+    )
 
     requests: RequestsPart | None = None
     form: FormPart | None = None
@@ -145,10 +170,14 @@ class SendPart(Part):
 
 
 class WaitPart(Condition):
-    """Until a message fits; `capture` keeps values of it as {captured.NAME}. No condition: any message."""
+    """Until a message fits; `capture` keeps values of it as {captured.NAME}. No condition: any message.
+
+    A value that is an empty text ends the session as one that is not there does, unless `may_be_empty` names it.
+    """
 
     timeout_s: float | None = Field(None, gt=0)
     capture: dict[str, Selector] = {}
+    may_be_empty: list[str] = []
 
 
 class OpenStep(SendPart):
@@ -187,8 +216,19 @@ class DoneRule(Condition):
     closes: Literal["client", "target"] = "client"
 
 
+class PollStep(Part):
+    """Ask for the output where it is to be found, such as `GET /jobs/{captured.id}`: now, and again until it is done.
+
+    `every_s` is from one request to the next; only one is under way at a time.
+    """
+
+    request: Template
+    every_s: float = Field(ge=0.001)
+
+
 class EndStep(SendPart):
-    """A step of the end script: exactly one of the send kinds, silence_s, quiet, end_body, done, grace_s, refuse.
+    """A step of the end script: exactly one of the send kinds, silence_s, quiet, end_body, wait, poll, done, grace_s,
+    refuse.
 
     `when`: the step is taken only then; it is decided as the end script begins.
     """
@@ -196,6 +236,8 @@ class EndStep(SendPart):
     silence_s: float | None = Field(None, gt=0, le=3600, description="silence is sent as media, in real time")
     quiet: Quiet | None = None
     end_body: Literal[True] | None = None
+    wait: WaitPart | None = None
+    poll: PollStep | None = None
     done: DoneRule | None = None
     grace_s: float | None = Field(None, gt=0)
     refuse: Template | None = None
@@ -247,6 +289,9 @@ class Medium(Part):
     frame: Literal["binary", "text"] = "binary"
     message: JsonValue = None
     base64_prefix: str = ""
+    encoder: PluginPart | None = Field(
+        None, description="a plug-in that encodes and cuts in place of format, rate, chunk, codec and the like"
+    )
 
 
 class AlsoPart(Medium):
@@ -275,10 +320,11 @@ class TextRule(Part):
     seals_lower, reworded; delta text, final, replace, key, order; snapshot committed, tail, text; tokens text and
     either items, final or committed, tail; edit text, delete, unit_of_delete, or key, from_key, to_key, order; labels
     text, final, confidence, min_confidence, accept_after, collapse. Every model takes start, end, unit, join, and
-    ignore, the texts that count as none.
+    ignore, the texts that count as none. `model: plugin` is one of your own, named by `plugin`, and takes them all.
     """
 
-    model: Literal["unkeyed", "keyed", "delta", "snapshot", "tokens", "edit", "labels"]
+    model: Literal["unkeyed", "keyed", "delta", "snapshot", "tokens", "edit", "labels", "plugin"]
+    plugin: PluginPart | None = None
     text: Selector | None = None
     final: bool | Selector = False
     key: Selector | None = None
@@ -367,10 +413,14 @@ class StatusRule(Part):
 
 
 class MediaClock(Part):
-    """Where the service says it is in the media: how far it has heard, and how far its text is final. Recorded."""
+    """Where the service says it is in the media: how far it has heard, and how far its text is final. Recorded.
+
+    `lag` is how far it says that it is behind what it has been sent.
+    """
 
     processed: Selector | None = None
     final: Selector | None = None
+    lag: Selector | None = None
     unit: Literal["s", "ms", "10ms", "hms"] = "s"
 
 
@@ -468,7 +518,7 @@ class PreludeStep(Part):
     `request` is method and address: "POST https://host/path". It has one body or none: `json`, or a `form`.
     `expect`: the statuses that go on, any 2xx when left out. What another means is said by `receive.statuses`; else
     401, 402, 403, 429 and 503 are rejected, and the rest target_error. `capture` keeps values of the JSON answer as
-    {captured.NAME}. Redirects are not followed.
+    {captured.NAME}; none may be an empty text, unless `may_be_empty` names it. Redirects are not followed.
     """
 
     request: Template
@@ -477,6 +527,7 @@ class PreludeStep(Part):
     form: dict[str, Template] | None = Field(None, description="the body, as an HTML form")
     expect: list[int] = []
     capture: dict[str, Selector] = {}
+    may_be_empty: list[str] = []
     timeout_s: float = Field(10.0, gt=0)
 
 
@@ -503,6 +554,7 @@ class Profile(Part):
     params: dict[str, str] = Field({}, description="settings that a plan may change, with their defaults")
     signed: dict[str, Signed] = Field({}, description="values worked out in this order, for {signed.NAME}")
     prelude: list[PreludeStep] = Field([], description="HTTP requests before the connection")
+    auth: AuthPart | None = None
     transport: TransportPart
     channels: dict[str, ChannelPart] = {"transcript": ChannelPart()}
     primary: str | None = Field(None, description="the headline channel; else translation, else recognition")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from loadbench.session.plugin import NONE, Framing, Plugins
 from loadbench.session.prelude import Request, compile_prelude
 from loadbench.session.profile import (
     Condition,
@@ -18,11 +19,13 @@ from loadbench.session.profile import (
     MediaFormat,
     MediaRule,
     OpenStep,
+    PollStep,
     Profile,
     Quiet,
     Rule,
     SendPart,
     StatusRule,
+    WaitPart,
     When,
 )
 from loadbench.session.select import SELECT_ERRORS, compile_condition, compile_selector
@@ -59,6 +62,7 @@ class Expect:
     fits: Test
     timeout_ns: int | None
     capture: dict[str, Selector]
+    may_be_empty: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,15 @@ class Refuse:
     sentence: Callable[[Fields], str]
 
 
-Deed = Say | Expect | Lull | Finish | Grace | Refuse
+@dataclass(frozen=True, slots=True)
+class Polling:
+    """Make a request again and again, until the output is done."""
+
+    request: Say
+    every_ns: int
+
+
+Deed = Say | Polling | Expect | Lull | Finish | Grace | Refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +141,7 @@ class Clock:
 
     processed: Selector | None
     final: Selector | None
+    lag: Selector | None
     unit: Literal["s", "ms", "10ms", "hms"]
 
 
@@ -196,6 +209,7 @@ class Compiled:
     promote_after_ns: int | None
     keepalive: Say | None
     clock: Clock | None
+    framing: Framing | None
 
     def ending(self, fields: Fields) -> Ending:
         """The end script of a session with these fields."""
@@ -211,8 +225,10 @@ class Compiled:
         return next((rule.outcome for rule in rules if code in rule.close_code and rule.fits(reason)), None)
 
 
-def compile_profile(profile: Profile) -> Compiled:
-    """Make a profile ready; once for all sessions."""
+def compile_profile(profile: Profile, plugins: Plugins = NONE) -> Compiled:
+    """Make a profile ready; once for all sessions. `plugins` are those that it names; KeyError where they lack one."""
+    if profile.transport.codec is not None and plugins.framing is None:
+        raise KeyError(profile.transport.codec.kind)
     end = [step for part in profile.end if (step := _end_step(part)) is not None]
     if profile.close.grace_s:
         end.append(Step(Grace(nanoseconds(profile.close.grace_s))))
@@ -226,7 +242,7 @@ def compile_profile(profile: Profile) -> Compiled:
         begin=tuple(map(_open_step, profile.begin)),
         end=tuple(end),
         usual_end=None if any(step.when for step in end) else _ending(step.do for step in end),
-        meanings=tuple(_meaning(rule, profile) for rule in profile.receive.rules),
+        meanings=tuple(_meaning(rule, profile, plugins) for rule in profile.receive.rules),
         statuses=tuple(map(_status, profile.receive.statuses)),
         first_only=profile.receive.fire == "first",
         expected=frozenset(profile.close.expect),
@@ -235,6 +251,7 @@ def compile_profile(profile: Profile) -> Compiled:
         promote_after_ns=_optional(profile.never_final.quiet_s) if quiet else None,
         keepalive=_say(profile.keepalive) if profile.keepalive else None,
         clock=_clock(profile.receive.clock) if profile.receive.clock else None,
+        framing=plugins.framing,
     )
 
 
@@ -294,10 +311,14 @@ def _open_step(part: OpenStep) -> Step:
     when = _when(part.when)
     if part.refuse is not None:
         return Step(Refuse(compile_text(part.refuse).render), when)
-    if part.wait is None:
-        return Step(_say(part), when)
-    capture = {name: compile_selector(expr) for name, expr in part.wait.capture.items()}
-    return Step(Expect(_condition(part.wait) or _always, _optional(part.wait.timeout_s), capture), when)
+    return Step(_say(part) if part.wait is None else _expect(part.wait), when)
+
+
+def _expect(part: WaitPart) -> Expect:
+    capture = {name: compile_selector(expr) for name, expr in part.capture.items()}
+    return Expect(
+        _condition(part) or _always, _optional(part.timeout_s), capture, may_be_empty=frozenset(part.may_be_empty)
+    )
 
 
 def _end_step(part: EndStep) -> Step | None:
@@ -305,8 +326,13 @@ def _end_step(part: EndStep) -> Step | None:
     return None if part.silence_s is not None else Step(_end_deed(part), _when(part.when))
 
 
-def _end_deed(part: EndStep) -> Say | Lull | Finish | Grace | Refuse:
+def _end_deed(part: EndStep) -> Deed:
     match part:
+        case EndStep(wait=WaitPart() as wait):
+            return _expect(wait)
+        case EndStep(poll=PollStep() as poll):
+            line = compile_text(poll.request)
+            return Polling(Say("text", lambda fields: line.render(fields).encode()), nanoseconds(poll.every_s))
         case EndStep(refuse=str() as sentence):
             return Refuse(compile_text(sentence).render)
         case EndStep(quiet=Quiet() as quiet):
@@ -336,8 +362,9 @@ def _ending(steps: Iterable[Deed]) -> Ending:
 
 
 def _clock(part: MediaClock) -> Clock:
-    processed, final = (None if text is None else compile_selector(text) for text in (part.processed, part.final))
-    return Clock(processed, final, part.unit)
+    texts = (part.processed, part.final, part.lag)
+    processed, final, lag = (None if text is None else compile_selector(text) for text in texts)
+    return Clock(processed, final, lag, part.unit)
 
 
 def _status(rule: StatusRule) -> Status:
@@ -350,14 +377,14 @@ def _status(rule: StatusRule) -> Status:
     )
 
 
-def _meaning(rule: Rule, profile: Profile) -> Meaning:
+def _meaning(rule: Rule, profile: Profile, plugins: Plugins) -> Meaning:
     return Meaning(
         fits=_condition(rule) or _always,
         each=None if rule.each is None else compile_selector(rule.each),
         where=None if rule.where is None else compile_condition(None, rule.where),
         whole=rule.each is None and rule.where is None,
         channel=_channel(rule.channel or next(iter(profile.channels))),
-        text=None if rule.text is None else compile_rule(rule.text),
+        text=None if rule.text is None else compile_rule(rule.text, plugins),
         media=None if rule.media is None else _media(rule.media),
         event=rule.event,
         key=None if rule.key is None else compile_selector(rule.key),

@@ -12,6 +12,7 @@ is final. Every model is a function that reads an item and uses the operations p
     edit       take `delete` off the end and add `text`; or drop the keys from `from_key` to `to_key` and put `key`
     labels     one label a frame: `accept_after` equal ones in a row make a segment, and the rest of the row nothing
 
+A plug-in can be another model (`model: plugin`): a function as these are, with the same operations.
 A final text stays final; it changes only where the service itself replaces it. Empty texts never count as output.
 """
 
@@ -24,6 +25,7 @@ from typing import Any, Final, Literal
 
 from loadbench.results.masks import shorten_front
 from loadbench.results.record import Channel, Finality, Segment, Update
+from loadbench.session.plugin import NONE, PluginError, Plugins, called
 from loadbench.session.profile import ChannelPart, TextRule
 from loadbench.session.select import SELECT_ERRORS, Select, compile_selector, truthy
 
@@ -48,6 +50,7 @@ class CompiledText:
     """A text rule with its selectors compiled. Made once for all sessions."""
 
     rule: TextRule
+    model: "Model"
     selectors: dict[str, Select]
     constant_final: bool
     asks_final: bool
@@ -107,12 +110,26 @@ class CompiledText:
         return f"text rule: {name}: {getattr(self.rule, name)!r}"
 
 
-def compile_rule(rule: TextRule) -> CompiledText:
-    """Compile the selectors of a text rule. Raises SelectorError."""
+def compile_rule(rule: TextRule, plugins: Plugins = NONE) -> CompiledText:
+    """Compile the selectors of a text rule. Raises SelectorError, and KeyError for a plug-in that is not among them."""
     selectors = {name: getattr(rule, name) for name in SELECTORS if isinstance(getattr(rule, name), str)}
     compiled = {name: compile_selector(expression) for name, expression in selectors.items()}
     asks_span = not compiled.keys().isdisjoint(("start", "end"))
-    return CompiledText(rule, compiled, rule.final is True, "final" in compiled, asks_span)
+    model = MODELS[rule.model] if rule.plugin is None else _plugged(rule.plugin.kind, plugins.texts[rule.plugin.key])
+    return CompiledText(rule, model, compiled, rule.final is True, "final" in compiled, asks_span)
+
+
+def _plugged(name: str, model: "Model") -> "Model":
+    """A plug-in's model: what it raises tells that the profile does not fit."""
+
+    def applied(board: Board, rule: CompiledText, item: Any, at_ns: int) -> bool:
+        try:
+            said = called(f"the text model {name}", lambda: model(board, rule, item, at_ns), passing=RuleError)
+        except PluginError as error:
+            raise RuleError(str(error)) from error
+        return bool(said)
+
+    return applied
 
 
 SELECTORS: Final = (
@@ -147,6 +164,7 @@ class Board:
         self.first_ns: int | None = None
         self.labels = _LabelRow()
         self.space = ""  # white space that came alone and belongs before the next token
+        self.kept: dict[str, Any] = {}  # for a plug-in's model to remember what it likes
         self._join = " " if part.join is None and part.unit == "gloss" else part.join  # a gloss is a word in any script
         self._finality = finality
         self._segments: list[_Segment] = []
@@ -169,7 +187,7 @@ class Board:
         nothing that is shown has changed; `partial`: something has. Raises RuleError, and then nothing has changed.
         """
         self._finalised = False
-        said = MODELS[rule.rule.model](self, rule, item, at_ns)
+        said = rule.model(self, rule, item, at_ns)
         changed = self._show(at_ns)
         if self._finalised:
             return "final"
@@ -481,7 +499,8 @@ def _labels(board: Board, rule: CompiledText, item: Any, at_ns: int) -> bool:
     return True
 
 
-MODELS: Final[dict[str, Callable[[Board, CompiledText, Any, int], bool]]] = {
+Model = Callable[[Board, CompiledText, Any, int], bool]
+MODELS: Final[dict[str, Model]] = {
     "unkeyed": _unkeyed,
     "keyed": _keyed,
     "delta": _delta,

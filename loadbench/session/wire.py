@@ -11,11 +11,11 @@ Kind = Literal["text", "binary", "end"]  # "end" is the end of a request's body;
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Hand this message to the transport now."""
+    """Hand this message to the transport now. What polls is a request, `GET /path`, and no message of the profile's."""
 
     kind: Kind
     payload: bytes
-    role: Literal["open", "end", "keepalive"] = "open"
+    role: Literal["open", "end", "keepalive", "poll"] = "open"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from loadbench.results.record import Channel
 from loadbench.session.decode import Framer, decode_message
 from loadbench.session.hearing import Hearing
+from loadbench.session.plugin import named
 from loadbench.session.profile import Condition, MediaFormat, MediaRule, Profile, Rule, TextRule, WaitPart
 from loadbench.session.script import Compiled, compile_profile
 from loadbench.session.select import compile_condition
@@ -99,6 +100,10 @@ class Speaker:
     """
 
     def __init__(self, profile: Profile) -> None:
+        if any(step.wait or step.poll for step in profile.end):
+            raise SpeakerError(["a simulator does not know what an end script waits or asks for"])
+        if plugged := named(profile, auth=False):
+            raise SpeakerError([f"a simulator does not speak through plug-ins: {', '.join(plugged)}"])
         self.profile = profile
         self._how = compile_profile(profile)
         self._said: dict[str, Way] = {}

@@ -85,6 +85,11 @@ class _Asking(SocketLink):
         self._head: h11.Response | None = None
         self._body = bytearray()
 
+    @property
+    def heard(self) -> bool:
+        """See `SocketLink`."""
+        return self._head is not None or bool(self._core.trailing_data[0])
+
     def begin(self) -> None:
         """Send it, whole."""
         body = self._request.body

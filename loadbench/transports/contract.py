@@ -52,7 +52,8 @@ class Address:
     link and closes nothing, unless `ping_close`: a service whose pongs queue behind its model still works.
 
     `env` is what a local program finds in its environment beside our own; `options` is what the profile says to a
-    plug-in (`transport.options`). Both may hold secrets as well.
+    plug-in (`transport.options`). Both may hold secrets as well. `hidden` is what a plug-in has worked out for this
+    connection, and must not be written down.
     """
 
     url: str
@@ -70,6 +71,7 @@ class Address:
     ping_close: bool = False
     env: tuple[tuple[str, str], ...] = ()
     options: tuple[tuple[str, str], ...] = ()
+    hidden: tuple[str, ...] = ()
 
 
 class AddressError(ValueError):

@@ -34,7 +34,7 @@ LAST_WORDS = 1024 * 1024
 _NOT_HTTP = "what it answered is no answer in HTTP"
 _OUR_SHORTAGE = {errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM}
 _RESET = (ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
-_KEEP = "/:?#[]@!$&'()*+,;=%~"  # what stays as it is when a path or query with other letters is quoted
+KEEP = "/:?#[]@!$&'()*+,;=%~"  # what stays as it is when a path or query with other letters is quoted
 _TOKEN = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 _VALUE = re.compile(r"[\x09\x20-\x7e\x80-\xff]*")
 
@@ -82,8 +82,8 @@ def place(address: Address, plain: str, secure: str) -> Place:
     if problems:
         raise AddressError(problems)
     usual = 80 if context is None else 443
-    path = quote(parts.path, safe=_KEEP) or "/"
-    target = f"{path}?{quote(parts.query, safe=_KEEP)}" if parts.query else path
+    path = quote(parts.path, safe=KEEP) or "/"
+    target = f"{path}?{quote(parts.query, safe=KEEP)}" if parts.query else path
     name = f"[{host}]" if ":" in host else host
     name = name if port in (None, usual) else f"{name}:{port}"
     return Place(host, port or usual, target, _all_headers(name, parts, address), context, proxy)
@@ -293,13 +293,33 @@ class SocketLink(asyncio.Protocol):
             self.eof_received()  # not every loop says it for TLS
         elif self.cause is None and exc is not None:
             self._hear_last_words()
-            self.end(gone(exc, self.clock()))
+            self.end(self._unconfirmed(exc) or gone(exc, self.clock()))
         if self._timer is not None:
             self._timer.cancel()
         self.close_mouth()
         self._transport = None
 
+    def _unconfirmed(self, error: Exception) -> Cause | None:
+        """A reset in place of the handshake's end.
+
+        Under TLS 1.3 our side is done before the service has looked at our certificate. One that misses it sends an
+        alert and hangs up; where our request is unread then, the reset may overtake the alert. Its first words of its
+        own free will are session tickets (RFC 8446, 4.6.1), sent once it is content.
+        """
+        found = None if self._transport is None or self.heard else self._transport.get_extra_info("ssl_object")
+        if found is None or found.version() != "TLSv1.3" or not isinstance(error, _RESET):
+            return None
+        if found.session is not None and found.session.has_ticket:
+            return None
+        why = "the connection was reset before the service had confirmed it, as where a client's certificate is missing"
+        return Cause("tls", self.clock(), by="network", reason=why)
+
     # What a subclass says, and what it calls.
+
+    @property
+    def heard(self) -> bool:
+        """Whether the service has said anything, within TLS where there is TLS."""
+        raise NotImplementedError
 
     def plain(self, sock: socket.socket) -> None:
         """The connection is this socket and no TLS lies over it."""

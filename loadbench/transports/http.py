@@ -64,6 +64,11 @@ class HttpLink(SocketLink):
 
     # What the loop calls.
 
+    @property
+    def heard(self) -> bool:
+        """See `SocketLink`."""
+        return self._answered or bool(self._core.trailing_data[0])
+
     def begin(self) -> None:
         """Send the head of the request; its body may follow at once."""
         headers = [*self._where.headers, ("Transfer-Encoding", "chunked"), CLOSE]

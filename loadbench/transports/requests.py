@@ -5,22 +5,25 @@ what few services can take. A message is handed over on time all the same. What 
 as unsent, and is reported as a pause, as with a socket that takes no more.
 
 An answer is stamped with the bytes that complete it and is a message; without a body it is the message `null`. An
-answer that is no success ends the connection, as a rejection.
+answer that is no success ends the connection, as a rejection. What the end script asks for (`poll`) is a request as any
+other.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final
+from urllib.parse import quote
 
 import h11
 
 from loadbench.session.wire import Cause, Kind
 from loadbench.transports.contract import NO_OPTIONS, Address, AddressError, Buffer, Clock, Link, Listener, Requests
-from loadbench.transports.dial import HIGH_WATER, Place, connect, place
+from loadbench.transports.dial import HIGH_WATER, KEEP, Place, connect, place
 from loadbench.transports.http import HttpLink
 
 _MARKS: Final = {"media": b"m", "open": b"o", "end": b"e"}
+_ASK: Final = b"a"  # a request as the script words it: GET /path
 _MEDIA: Final = b"m"
 _POLL: Final = b""
 _NOTHING: Final = b"null"
@@ -31,7 +34,7 @@ class BodyEncoder:
 
     def whole(self, kind: Kind, payload: Buffer, role: str = "media") -> bytes:  # noqa: ARG002 - JSON says it itself
         """A complete message."""
-        return _MARKS.get(role, _MEDIA) + payload
+        return (_ASK if role == "poll" else _MARKS.get(role, _MEDIA)) + payload
 
     def shared(self, payload: Buffer) -> bytes:
         """The payload as it is."""
@@ -148,8 +151,12 @@ class RequestsLink(HttpLink):
             (super().pause_writing if paused else super().resume_writing)()
 
     def _request(self, mark: bytes, body: bytes) -> bytes:
-        method, target = self._lines[mark]
-        length = () if mark == _POLL else (("Content-Length", str(len(body))),)
+        if mark == _ASK:
+            method, _, path = body.decode().partition(" ")
+            target, body = _below(self._where.target, quote(path, safe=KEEP)), b""
+        else:
+            method, target = self._lines[mark]
+        length = () if mark in (_POLL, _ASK) and method == "GET" else (("Content-Length", str(len(body))),)
         head = self.head(method, target, [*(self._where.headers if body else self._bare), *length])
         told = self._core.send(h11.Data(data=body)) if body else b""
         self._core.send(h11.EndOfMessage())

@@ -85,6 +85,11 @@ class WebSocketLink(SocketLink):
 
     # What the loop calls.
 
+    @property
+    def heard(self) -> bool:
+        """See `SocketLink`."""
+        return self._head != b""
+
     def end(self, cause: Cause) -> None:
         """Say with the end how many of our pings found no answer."""
         super().end(replace(cause, pongs_missed=self.pongs_missed))

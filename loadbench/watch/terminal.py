@@ -121,7 +121,8 @@ class View:
         return " | ".join(part for part in parts if part)
 
     def _title(self) -> str:
-        target = (self._header.plan.get("target") or {}).get("url", "")
+        asked = self._header.plan.get("target") or {}
+        target = asked.get("url") or ", ".join(asked.get("urls", []))
         return "  ".join(part for part in (self._header.title, self._header.profile.get("name", ""), target) if part)
 
     def _elapsed(self, tick: Tick) -> str:

@@ -135,7 +135,9 @@ class ExpectedChannel(Part):
 
 
 class ExpectedUtterance(Part):
-    """One clip. `channels` are all that bear text or media. `clock` rows are [seconds, processed ms, final ms]."""
+    """One clip. `channels` are all that bear text or media. `clock` rows are [seconds, processed ms, final ms], and
+    behind them the lag in ms, where one is told.
+    """
 
     outcome: str = ""
     done_rule: str = ""
@@ -143,7 +145,7 @@ class ExpectedUtterance(Part):
     eos_s: float | None = None
     media_s: float | None = Field(None, description="media zero")
     channels: dict[str, ExpectedChannel] = {}
-    clock: list[tuple[float, float | None, float | None]] = []
+    clock: list[tuple[float | None, ...]] = []
 
 
 class Expect(ExpectedUtterance):
@@ -307,7 +309,10 @@ def _of_utterance(found: Utterance, expected: ExpectedUtterance) -> Iterator[str
         values["outcome"] = found.outcome
     yield from _unequal("the utterance", {name: values[name] for name in values if name in given}, expected)
     if "clock" in given:
-        rows = [(_seconds(row.at_ns), row.processed_ms, row.final_ms) for row in found.clock]
+        rows = [
+            (_seconds(row.at_ns), row.processed_ms, row.final_ms, *([] if row.lag_ms is None else [row.lag_ms]))
+            for row in found.clock
+        ]
         if rows != expected.clock:
             yield f"the media clock is {rows}, expected {expected.clock}"
     if "channels" not in given:

@@ -1,4 +1,6 @@
-from loadbench.profiles import lint
+import pytest
+
+from loadbench.profiles import condition, lint
 from loadbench.profiles.finding import Finding
 from loadbench.session import load
 from tests.profiles.sketch import HEAD, text
@@ -18,6 +20,25 @@ def test_a_rule_behind_one_that_takes_everything_can_never_fire_and_its_line_is_
     assert "rule 1 comes first" in finding.what
     assert profile.splitlines()[finding.line - 1].strip() == f"- {PARTIAL}"
     assert finding.text("sketch.yaml").startswith(f"sketch.yaml:{finding.line}: warning: rule 2 can never fire")
+
+
+def test_a_long_profile_is_looked_through_without_holding_each_rule_against_all_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks: list[int] = []
+    implies = condition.implies
+    monkeypatch.setattr(condition, "implies", lambda strong, weak: looks.append(1) or implies(strong, weak))
+    rules = [
+        f"{{match: \"type == 'k{number}' && text\", text: {{model: unkeyed, text: text}}}}" for number in range(300)
+    ]
+    dead = found(text(*rules, rules[7], rules[7]))
+    assert [finding.rule for finding in dead] == [301, 302]
+    assert {finding.what for finding in dead} == {"can never fire: rule 8 comes first and takes all that it would fit"}
+    assert len(looks) < 10
+
+
+def test_a_rule_behind_one_that_asks_for_more_can_fire() -> None:
+    assert found(text('{has: text, like: {text: "^no"}, event: ignore}', PARTIAL.replace("partial", "text"))) == []
 
 
 def test_it_can_where_all_rules_fire_or_where_the_order_is_the_other() -> None:

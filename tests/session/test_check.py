@@ -127,6 +127,13 @@ def test_a_profile_that_makes_sense_is_taken(extra: str) -> None:
         (receive("{match: 'foo(a)', event: done}"), "receive.rules[0].match: JMESPath has no function foo()"),
         (text("model: unkeyed, text: '['"), "receive.rules[0].text.text: '[' is no JMESPath expression"),
         (text("model: unkeyed, text: t, final: 'a ='"), "receive.rules[0].text.final: 'a =' is no JMESPath expression"),
+        ("end: [{poll: {request: GET /a, every_s: 1}}]", "end[0].poll: only kind: requests can make one"),
+        ("end: [{done: {on: [close]}}, {wait: {has: a}}]", "end[1].wait: comes before the done step, after which"),
+        ('transport: {kind: requests, requests: {media: PUT /a}}\n'
+         'end: [{poll: {request: jobs, every_s: 1}}, {done: {on: [close]}}]',
+         "end[0].poll.request: must be a method and a path, as GET /jobs/{captured.id}, not 'jobs'"),
+        ("open: [{wait: {capture: {i: a}, may_be_empty: [j]}}]",
+         "open[0].wait.may_be_empty[0]: j is not captured here; captured: i"),
         ("open: [{wait: {capture: {i: 'a['}}}]", "open[0].wait.capture.i: 'a[' is no JMESPath expression"),
         ("media: {kind: audio, chunk_ms: 9, ack: {echo: 'a['}}", "media.ack.echo: 'a[' is no JMESPath expression"),
         # channels

@@ -94,7 +94,7 @@ BOMB = "a0: &a0 [1, 1], " + ", ".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for 
          "mine.yaml:3: transport.stdin: 'line' is not known; did you mean "
          "lines?; allowed here: raw, length, lines"),
         (("kind: websocket", "kind: websocket, header: {}"), "mine.yaml:3: transport.header: no such key; did you mean "
-         "headers?; allowed here: compression, content_type, form, headers, kind, "),
+         "headers?; allowed here: codec, compression, content_type, form, headers, kind, "),
         (("chunk_ms: 100", "chunk_ms: fast"), "mine.yaml:4: media.chunk_ms: must be a number, not 'fast'"),
         (("chunk_ms: 100", "chunk_ms: 0"), "mine.yaml:4: media.chunk_ms: must be above 0"),
         (("chunk_ms: 100", "chunk_ms: 100, rate_hz: 3999"), "mine.yaml:4: media.rate_hz: must be at least 4000, not"),

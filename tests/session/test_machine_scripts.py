@@ -102,6 +102,7 @@ def test_a_second_request_uses_what_the_first_has_given_and_a_form_is_a_form() -
         (answer(b"", 307, location="https://b/"), "target_error", "status 307, a redirect to https://b/, which is not"),
         (answer(b"<html>"), "parse_error", "the answer is no JSON"),
         (answer({"url": URL}), "profile_error", "{captured.id} found nothing in the answer"),
+        (answer({"url": "", "id": "a"}), "profile_error", "found an empty text in the answer"),
         (gone("refused", reason="nobody"), "connect_failed", "nobody answers at the address: nobody"),
         (gone("dns"), "dns", "the name of the service has no address"),
         (gone("tls", reason="self-signed"), "tls", "the TLS handshake failed: self-signed"),
@@ -313,6 +314,41 @@ def test_the_services_media_clock_is_recorded_at_each_change() -> None:
     ]
 
 
+def test_how_far_a_service_says_that_it_is_behind_is_a_row_of_its_clock() -> None:
+    receive = profile().receive.model_dump(exclude_unset=True) | {"clock": {"lag": "remaining", "unit": "s"}}
+    behind = [(0.5, 0.4), (0.6, 0.4), (0.9, 1.25)]
+    events: list[Any] = [(at, {"partial": "red", "remaining": lag}) for at, lag in behind]
+    play = Play(profile(receive=receive), events=[*events, (3.2, {"final": "red"}), (3.3, {"done": 1})]).run()
+    assert play.utterance.clock == [
+        MediaClock(DIAL_NS + round(0.5 * S), None, None, 400),
+        MediaClock(DIAL_NS + round(0.9 * S), None, None, 1250),
+    ]
+
+
+# ---- captured values
+
+
+@pytest.mark.parametrize(
+    ("may_be_empty", "said", "outcome", "cause"),
+    [
+        ([], {"id": ""}, "profile_error", "{captured.id} found an empty text in the message"),
+        ([], {"other": 1}, "profile_error", "{captured.id} found nothing in the message"),
+        (["id"], {"other": 1}, "profile_error", "{captured.id} found nothing in the message"),
+        (["id"], {"id": ""}, "ok", ""),
+        ([], {"id": " "}, "ok", ""),
+        ([], {"id": 0}, "ok", ""),
+    ],
+)
+def test_a_captured_text_is_not_empty_unless_the_profile_says_that_it_may_be(
+    may_be_empty: list[str], said: dict[str, Any], outcome: str, cause: str
+) -> None:
+    wait = {"capture": {"id": "id"}, "may_be_empty": may_be_empty}
+    how = profile(open=[{"wait": wait}, {"send_json": {"session": "{captured.id}"}}])
+    record = Play(how, events=[(0.2, said), *((at + 0.5, event) for at, event in WHOLE)]).run().record
+    assert record.outcome == outcome
+    assert record.cause.startswith(cause)
+
+
 def test_no_clock_no_rows() -> None:
     assert Play(profile(), events=WHOLE).run().utterance.clock == []
 
@@ -355,3 +391,48 @@ def test_a_plain_close_before_any_text_may_be_a_refusal(events: list[Any], outco
     receive = profile().receive.model_dump(exclude_unset=True)
     receive["statuses"] = [{"close_code": [1000], "before_output": True, "outcome": "rejected"}]
     assert Play(profile(receive=receive), events=events).run().record.outcome == outcome
+
+
+# ---- polling for the output
+
+
+POLLED = {
+    "transport": {"kind": "requests", "requests": {"media": "POST /jobs"}},
+    "end": [
+        {"wait": {"has": "id", "timeout_s": 5, "capture": {"id": "id"}}},
+        {"poll": {"request": "GET /jobs/{captured.id}?x={param.x}", "every_s": 1.0}},
+        {"done": {"on": ["message"], "has": "done", "timeout_s": 20}},
+    ],
+}
+
+
+def polling(*events: Any) -> Play:
+    return Play(profile(**POLLED), events=events, fields={"param.x": "1"}).run()
+
+
+def test_an_output_is_asked_for_each_second_from_when_it_is_known_where_it_is_and_never_twice_at_a_time() -> None:
+    """Media ends at 3.0. The third answer takes 1.5 s, so that the fourth request follows it at once."""
+    pending = {"status": "pending"}
+    answers = [(3.4, {"id": "b7"}), (3.5, pending), (4.5, pending), (6.9, pending), (7.0, {"final": "red", "done": 1})]
+    play = polling(*answers)
+    assert sends(play) == [(at, "GET /jobs/b7?x=1") for at in (3.4, 4.4, 5.4, 6.9)]
+    assert {action.role for _, action in play.did if isinstance(action, Send)} == {"poll"}
+    assert play.record.outcome == "ok"
+    assert play.utterance.done_ns == DIAL_NS + 7 * S
+
+
+@pytest.mark.parametrize(
+    ("events", "outcome", "cause"),
+    [
+        ([], "no_final", "no message that fits within 5 s, at step 1 of the end; no message ever came"),
+        ([(3.2, {"id": ""})], "profile_error", "{captured.id} found an empty text in the message"),
+        ([(3.2, {"id": 4}), (3.3, {"status": "pending"})], "no_final", "no end of output within 20 s of the end mark"),
+        ([(3.2, {"id": 4}), (3.3, {"type": "fatal", "why": "no"})], "target_error", "the service reported an error"),
+    ],
+)
+def test_an_output_that_never_comes_ends_the_session_and_the_asking(
+    events: list[Any], outcome: str, cause: str
+) -> None:
+    play = polling(*events)
+    assert (play.record.outcome, play.record.cause.startswith(cause)) == (outcome, True), play.record.cause
+    assert len(sends(play)) <= 2

@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from loadbench.transports import NAMES, TransportError, load
+from loadbench.plugins import NoPluginError
+from loadbench.transports import NAMES, load
 from loadbench.transports import dial as dialling
 from loadbench.transports.contract import Address, AddressError, Tls
 from loadbench.transports.dial import place
@@ -76,9 +77,9 @@ def test_problems_never_show_a_secret():
 
 def test_transports_go_by_their_names_and_one_that_is_not_there_is_told_with_those_that_are():
     assert {name: load(name).name for name in NAMES} == {name: name for name in NAMES}
-    with pytest.raises(TransportError, match="'os'; built in: websocket, http, requests, process"):
+    with pytest.raises(NoPluginError, match="'os'; built in: websocket, http, requests, process"):
         load("os")
-    with pytest.raises(TransportError, match=r"'websockets'; did you mean websocket\?; built in"):
+    with pytest.raises(NoPluginError, match=r"'websockets'; did you mean websocket\?; built in"):
         load("websockets")
 
 

@@ -4,7 +4,9 @@ import asyncio
 import os
 import socket
 import ssl
+import struct
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -115,6 +117,46 @@ async def test_a_client_s_certificate_that_is_missing_is_a_failure_of_tls(dial, 
         await accepted
     assert (cause.kind, cause.by) == ("tls", "network")
     assert "CERTIFICATE_REQUIRED" in cause.reason
+
+
+@realtime
+@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("tickets", [True, False])
+async def test_a_reset_is_one_of_tls_only_until_the_service_has_confirmed_the_handshake(
+    dial, certificates, name, tickets
+):
+    """A service that misses our certificate may hang up so fast that its alert is lost; it sends no ticket then."""
+    context = server_context(certificates, asks_client=not tickets)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def accept():
+            sock, _ = server.accept()
+            with sock:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # the end is a reset
+                said, answer = ssl.MemoryBIO(), ssl.MemoryBIO()
+                far = context.wrap_bio(said, answer, server_side=True)
+                while True:
+                    said.write(sock.recv(100_000))
+                    try:
+                        far.do_handshake()
+                    except ssl.SSLWantReadError:
+                        sock.sendall(answer.read())
+                    except ssl.SSLError:
+                        return  # the alert stays where it is
+                    else:
+                        sock.sendall(answer.read())
+                        time.sleep(0.1)  # for the tickets to be read
+                        return
+
+        accepted = asyncio.create_task(asyncio.to_thread(accept))
+        one = await dialling(dial, name, "localhost", server.getsockname()[1], Tls(ca_file=certificates.ca_pem))
+        if one.link is not None and name in ("upload", "requests"):
+            await one.until(lambda r: r.facts or r.causes)
+            one.link.write(load(name).encoder(bytes).whole("binary", b"media"))
+        cause = await one.end()
+        await accepted
+    assert (cause.kind, cause.by) == (("reset", "target") if tickets else ("tls", "network"))
+    assert ("client's certificate" in cause.reason) is not tickets
 
 
 # Files.

@@ -18,8 +18,8 @@ def test_the_end_of_speech_is_where_activity_ends_and_unknown_where_it_is_null(t
     sound = tmp_path / "audio" / "0001.wav"
     track = Track("audio", sound, duration_s=Fraction(2, 5), sha256=hashlib.sha256(sound.read_bytes()).hexdigest())
     assert clips[0] == Clip(
-        "audio/0001", "speech2text", (track,), "en", "en", activity_end_s=0.3505, activity_estimated=True, transcript="sentence 1",
-        speaker="spk0", source=str(path), line=8,
+        "audio/0001", "speech2text", (track,), "en", "en", activity_end_s=0.3505, activity_estimated=True,
+        transcript="sentence 1", speaker="spk0", source=str(path), line=8,
     )  # fmt: skip
     assert [(clip.activity_end_s, clip.extra, clip.line) for clip in clips[1:] if clip] == [
         (None, {}, 16), (None, {"chapter_id": "5"}, 24),

@@ -10,7 +10,6 @@ FOLDER = Path(layouts.__file__).parent
 
 def test_every_module_with_layouts_is_registered_once_and_named_once() -> None:
     there = sorted(path.stem for path in FOLDER.glob("*.py") if "\nLAYOUTS" in path.read_text(encoding="utf-8"))
-    assert sorted(name for name in layouts.MODULES if name in there) == there
     names = [layout.name for layout in layouts.known()]
     assert len(names) == 1 + sum(len(import_module(f"{layouts.__name__}.{name}").LAYOUTS) for name in there)
     assert len(set(names)) == len(names)
