@@ -321,8 +321,8 @@ def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mappi
     problems = _address_problems(plan.target.url or profile.transport.url or "", profile)
     if plan.target.mask == "fresh" and profile.transport.kind != "websocket":
         problems.append(f"target.mask: only WebSocket has masks, and profile {profile.name} does not speak it")
-    if plan.media.late == "drop_late" and profile.media.kind != "frames":
-        problems.append(f"media.late: only frames may be dropped, and profile {profile.name} sends audio")
+    if plan.media.late == "drop_late":
+        problems += _drop_problems(profile)
     problems += _setting_problems(plan, profile, values)
     problems += [problem for slo in plan.objectives() for problem in _objective_problems(slo, profile)]
     longest = profile.pace.session_s_max
@@ -333,6 +333,16 @@ def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mappi
                 f"clip {clip.id} is {float(length):g} s long; profile {profile.name} takes at most {longest:g} s"
             )
     return problems
+
+
+def _drop_problems(profile: Profile) -> list[str]:
+    """Why what is late cannot be left out: only a picture that stands for itself can."""
+    media = profile.media
+    if media.kind != "frames":
+        return [f"media.late: only frames may be dropped, and profile {profile.name} sends {media.kind}"]
+    if media.codec == "h264":
+        return [f"media.late: profile {profile.name} sends h264, whose pictures build on those before them"]
+    return []
 
 
 def _setting_problems(plan: Plan, profile: Profile, values: Mapping[str, str]) -> list[str]:

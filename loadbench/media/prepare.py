@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from loadbench.corpus.clip import Clip, Track
-from loadbench.media import audio, cache, video
+from loadbench.media import audio, cache, h264, slices, video, whole_file
 from loadbench.media.cache import default_cache
 from loadbench.media.decode import MediaError
-from loadbench.media.form import AudioForm, MediaForm
+from loadbench.media.form import AudioForm, FileForm, FrameForm, H264Form, MediaForm, SliceForm
 from loadbench.media.made import Made
 from loadbench.media.plan import ChunkPlan
 
@@ -146,9 +146,17 @@ def _beside(first: Chunks, also: Chunks, made: Made) -> Chunks:
 
 
 def _chunks(track: Track, form: MediaForm, tail_silence_s: float, made: Made) -> Chunks:
-    if isinstance(form, AudioForm):
-        return audio.chunks(track, form, tail_silence_s, made)
-    return video.chunks(track, form, made)
+    match form:
+        case AudioForm():
+            return audio.chunks(track, form, tail_silence_s, made)
+        case FrameForm():
+            return video.chunks(track, form, made)
+        case H264Form():
+            return h264.chunks(track, form, made)
+        case SliceForm():
+            return slices.chunks(track, form, made)
+        case FileForm():
+            return whole_file.chunks(track, made)
 
 
 def _track(clip: Clip, form: MediaForm) -> Track:

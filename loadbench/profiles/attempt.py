@@ -193,7 +193,11 @@ def outline(asked: Asked, candidates: list[Candidate]) -> Iterator[str]:
         yield f"headers with each: {', '.join(asked.headers)}"
     for candidate in candidates:
         media = candidate.profile.media
-        form = f"{media.format} at {media.rate_hz} Hz" if media.kind == "audio" else f"{media.codec} frames"
+        form = {
+            "audio": f"{media.format} at {media.rate_hz} Hz",
+            "frames": f"{media.codec} frames",
+            "video": f"{media.container}",
+        }[media.kind]
         says = [text for step in candidate.profile.open if (text := _said(step))]
         opening = f"says {' '.join(says)}, then " if says else ""
         yield f"  {candidate.profile.name}: {candidate.clear}: {opening}{media.kind}, {form}"

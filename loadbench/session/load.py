@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from loadbench.media.form import WHOLE, AudioForm, FrameForm, MediaForm
+from loadbench.media.form import WHOLE, AudioForm, FileForm, FrameForm, H264Form, MediaForm, SliceForm
 from loadbench.session import check
 from loadbench.session.check import Place, Problem
 from loadbench.session.profile import EndStep, Medium, Profile, keys
@@ -92,9 +92,8 @@ def load_text(text: str, source: str) -> Profile:
 
 def media_form(part: Medium) -> MediaForm:
     """What the profile wants of a medium. A chunk is a whole number of samples, at least one."""
-    if part.kind == "frames":
-        fps = None if part.fps == "clip" else Fraction(str(part.fps))
-        return FrameForm(part.quality, part.width, part.height, fps, part.codec)
+    if part.kind != "audio":
+        return _picture_form(part)
     if part.pace == "whole":
         return AudioForm(part.format, part.rate_hz, WHOLE)
     form = AudioForm(part.format, part.rate_hz, 1)
@@ -103,6 +102,21 @@ def media_form(part: Medium) -> MediaForm:
     else:
         samples = round(Fraction(str(part.chunk_ms or 100)) * part.rate_hz / 1000)
     return AudioForm(part.format, part.rate_hz, max(1, samples))
+
+
+def _picture_form(part: Medium) -> MediaForm:
+    fps = None if part.fps == "clip" else Fraction(str(part.fps))
+    size: dict[str, Any] = {"width": part.width, "height": part.height, "fit": part.fit, "fps": fps}
+    rate: dict[str, Any] = {"bitrate_kbps": part.bitrate_kbps, "crf": part.crf}
+    rate["keyframe_s"] = Fraction(str(part.keyframe_s))
+    if part.kind == "frames" and part.codec != "h264":
+        return FrameForm(quality=part.quality, codec=part.codec, **size)
+    if part.kind == "frames":
+        return H264Form(bframes=part.bframes, **size, **rate)
+    if part.container == "file":
+        return FileForm()
+    slice_s = None if part.slice_ms is None else Fraction(str(part.slice_ms)) / 1000
+    return SliceForm(container=part.container or "fmp4", slice_s=slice_s, header=part.header, **size, **rate)
 
 
 def also_form(profile: Profile) -> MediaForm | None:
