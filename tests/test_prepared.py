@@ -1,5 +1,7 @@
 """What is found before anyone is contacted, beyond what a plan can know by itself."""
 
+import re
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,23 @@ def test_late_audio_cannot_be_dropped_so_a_plan_that_asks_for_it_is_refused(tmp_
         ready(tmp_path, media__late="drop_late")
     assert caught.value.problems == ["media.late: only frames may be dropped, and profile vosk sends audio"]
     ready(tmp_path, media__late="burst").close()
+
+
+@pytest.mark.parametrize(
+    ("media", "sentence"),
+    [
+        ("kind: frames, codec: h264", "profile mine sends h264, whose pictures build on those before them"),
+        ("kind: video, container: webm, slice_ms: 500", "only frames may be dropped, and profile mine sends video"),
+    ],
+)
+def test_late_pictures_on_which_others_build_cannot_be_dropped(tmp_path: Path, media: str, sentence: str) -> None:
+    tone(tmp_path, 1.0)
+    text = resources.files("loadbench").joinpath("data/profiles/sign-frames-binary.yaml").read_text()
+    own = re.sub(r"media: .*", f"media: {{{media}}}", text).replace("name: sign-frames-binary", "name: mine")
+    (tmp_path / "mine.yaml").write_text(own)
+    with pytest.raises(plan.PlanError) as caught:
+        ready(tmp_path, target__profile=str(tmp_path / "mine.yaml"), media__late="drop_late")
+    assert caught.value.problems == [f"media.late: {sentence}"]
 
 
 def test_what_is_secret_in_address_headers_and_parameters_goes_to_the_engine_as_what_it_must_hide(

@@ -120,7 +120,7 @@ def _content(track: Track, hashes: cache.Hashes) -> str:
 
 def _encode(sources: Sequence[tuple[Track, MediaForm]], tail_silence_s: float, folder: Path) -> None:
     made = [Made() for _ in sources]
-    first, *also = [_chunks(track, form, tail_silence_s, own) for (track, form), own in zip(sources, made, strict=True)]
+    first, *also = [encoded(track, form, tail_silence_s, own) for (track, form), own in zip(sources, made, strict=True)]
     chunks = _beside(first, also[0], made[0]) if also else first
     ChunkPlan.write(folder, chunks, lambda: made[0].duration_ns, len(sources))
     (folder / NOTES).write_text(json.dumps([note for own in made for note in own.notes]), encoding="utf-8")
@@ -145,7 +145,8 @@ def _beside(first: Chunks, also: Chunks, made: Made) -> Chunks:
         )
 
 
-def _chunks(track: Track, form: MediaForm, tail_silence_s: float, made: Made) -> Chunks:
+def encoded(track: Track, form: MediaForm, tail_silence_s: float, made: Made) -> Chunks:
+    """The chunks of one track in a form, as they are encoded; `made` is filled in by the last. Raises MediaError."""
     match form:
         case AudioForm():
             return audio.chunks(track, form, tail_silence_s, made)

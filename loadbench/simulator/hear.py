@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from loadbench.session.message import BASE64, FLOATS
-from loadbench.session.profile import EndStep, Profile, SendPart
+from loadbench.session.profile import EndStep, Medium, Profile, SendPart
 from loadbench.session.template import compile_text
 from loadbench.simulator.branches import Branches
 
@@ -49,7 +49,8 @@ class Grammar:
 
     `opening` has the steps of `open` and `begin`, by their place in both together, a message or None where the service
     is to speak; `begins` says where in it each utterance begins. `optional` is what the client alone knows whether it
-    will say; it may come at any time, and an end mark of that kind is not waited for.
+    will say; it may come at any time, and an end mark of that kind is not waited for. `gap_ns` is the time from chunk
+    to chunk, 0 where the clips have their own.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -86,6 +87,7 @@ class Grammar:
             self.media.append(Wrapped(also.message, also.base64_prefix, kind="also"))
         self.marked = bool(self.endings) or any(step.end_body for step in profile.end) or part.last is not None
         self.quiet_first = any(step.quiet for step in profile.end[: _at_done(profile)])
+        self.gap_ns = _gap_ns(part)
 
 
 class Wrapped:
@@ -212,6 +214,11 @@ def pattern(template: Any) -> Callable[[Any], bool]:
         regex = _regex(template)
         return lambda value: isinstance(value, str | int | float) and regex.fullmatch(str(value)) is not None
     return lambda value: bool(value == template)
+
+
+def _gap_ns(part: Medium) -> int:
+    rate_ms = 1000 / part.fps if part.kind == "frames" and part.fps != "clip" else 0
+    return 0 if part.pace == "whole" else round((part.slice_ms or part.chunk_ms or rate_ms) * 1_000_000)
 
 
 def strangers(profile: Profile, query: Iterable[str]) -> list[str]:
