@@ -2,7 +2,7 @@
 
     python -m benchmarks                 all of it in modest sizes (12 minutes), written to benchmarks/results.md
     python -m benchmarks --quick         the same in 2 minutes, with fewer sessions, one repeat and no search
-    python -m benchmarks floor|peers|stamps|growth|capacity|selectors|media|corpus [...]    one of them, printed
+    python -m benchmarks floor|peers|stamps|growth|capacity|video|selectors|media|corpus [...]    one of them, printed
 
 Linux only; needs a C compiler. What cannot be installed of other tools is left out. Options of all: `--realtime` runs
 what is measured before all other processes, `--patience S` waits up to S seconds for a quiet machine before each run.
@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import beside, capacity, corpus, floor, growth, media, selectors, senders, stamps
+from benchmarks import beside, capacity, corpus, floor, growth, media, selectors, senders, stamps, video
 from benchmarks.workloads import WORKLOADS
 
 HOW = """A third party, a sink written in C, says when each message arrived. Figures are medians of alternated repeats,
@@ -75,6 +75,7 @@ def parser() -> argparse.ArgumentParser:
         ("stamps", 4, 3),
         ("growth", 4, 3),
         ("capacity", 5, 3),
+        ("video", 6, 1),
     ]:
         one = commands.add_parser(name)
         one.add_argument("--seconds", type=span, default=seconds, help=f"that all sessions stream ({seconds})")
@@ -87,8 +88,9 @@ def parser() -> argparse.ArgumentParser:
                 name
             ]
             one.add_argument("levels", nargs="*", type=whole, default=levels, help=f"sessions ({levels})")
+        if name in ("peers", "video"):
+            one.add_argument("--sessions", type=whole, default=100 if name == "peers" else 20)
         if name == "peers":
-            one.add_argument("--sessions", type=whole, default=100)
             one.add_argument("--workloads", type=names, default="W1,W2")
             one.add_argument(
                 "--search", type=names, default="W1,W2", help="workloads of which the most sessions are looked for"
@@ -126,6 +128,8 @@ def one_of(asked: argparse.Namespace, realtime: bool) -> str:
     if asked.what == "capacity":
         steps = None if asked.no_search else asked.steps
         return capacity.measure(asked.window, steps, asked.levels, asked.repeats)
+    if asked.what == "video":
+        return video.measure(asked.sessions, asked.seconds, asked.repeats)
     paced = beside.Paced(asked.sessions, asked.seconds, asked.repeats)
     return beside.report(asked.workloads, paced, asked.search, beside.Searched(asked.window, asked.steps))
 
@@ -157,6 +161,7 @@ PARTS = [
         "capacity --no-search --window 3 --repeats 1 500",
         "",
     ),
+    ("Video", video.__doc__, "video", "video --seconds 3"),
     ("A look into a message", selectors.__doc__, "selectors", "selectors --rounds 3 --evaluations 5000"),
     ("A long recording", media.__doc__, "media --minutes 20 --segments 200", "media --minutes 2 --segments 20"),
     ("A long corpus", corpus.__doc__, "corpus", "corpus --lines 30000"),

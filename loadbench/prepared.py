@@ -352,11 +352,11 @@ def _fit_problems(plan: Plan, profile: Profile, clips: list[Clip], values: Mappi
     problems += _pool_problems(plan, profile)
     if plan.target.mask == "fresh" and profile.transport.kind != "websocket":
         problems.append(f"target.mask: only WebSocket has masks, and profile {profile.name} does not speak it")
-    if plan.media.late == "drop_late" and profile.media.kind == "audio":
-        problems.append(f"media.late: only frames may be dropped, and profile {profile.name} sends audio")
     silence_s = plan.media.lead_in_s + plan.media.tail_s
     if silence_s and profile.media.kind != "audio":
         problems.append(f"media: only sound has lead_in_s and tail_s, and profile {profile.name} sends pictures")
+    if plan.media.late == "drop_late":
+        problems += _drop_problems(profile)
     problems += _setting_problems(plan, profile, values)
     problems += [problem for slo in plan.objectives() for problem in _objective_problems(slo, profile)]
     longest = profile.pace.session_s_max
@@ -386,6 +386,16 @@ def _pool_problems(plan: Plan, profile: Profile) -> list[str]:
         room = f"{count} endpoint{'s take' if count > 1 else ' takes'} {count * per} at a time, {per} each"
         problems.append(f"workload.users = {users}: {room}; give more in target.urls (--url for each)")
     return problems
+
+
+def _drop_problems(profile: Profile) -> list[str]:
+    """Why what is late cannot be left out: only a picture that stands for itself can."""
+    media = profile.media
+    if media.kind not in ("frames", "landmarks"):
+        return [f"media.late: only frames may be dropped, and profile {profile.name} sends {media.kind}"]
+    if media.kind == "frames" and media.codec == "h264":
+        return [f"media.late: profile {profile.name} sends h264, whose pictures build on those before them"]
+    return []
 
 
 def _setting_problems(plan: Plan, profile: Profile, values: Mapping[str, str]) -> list[str]:

@@ -76,8 +76,11 @@ def media(part: MediaPart) -> str:
         way = "numbers in JSON" if payload_of(part.message) == FLOATS else "base64 in JSON"
     if part.kind == "frames":
         return f"{part.codec.upper()} frames, {way}"
-    length = f"{part.chunk_ms:g} ms" if part.chunk_ms is not None else f"{part.chunk_bytes} bytes"
+    length_ms = part.chunk_ms if part.slice_ms is None else part.slice_ms
+    length = f"{length_ms:g} ms" if length_ms is not None else f"{part.chunk_bytes} bytes"
     length = "whole clips" if part.pace == "whole" else length
+    if part.kind == "video":
+        return f"{part.container} video, {length}, {way}"
     coding = {"webm": "Opus in webm", "ogg": "Opus in ogg", "wav": f"{part.format} with a WAV head"}
     form = part.format if part.container is None else coding[part.container]
     return f"{form} {part.rate_hz / 1000:g} kHz, {length}, {way}"

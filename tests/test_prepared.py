@@ -1,6 +1,8 @@
 """What is found before anyone is contacted, beyond what a plan can know by itself."""
 
 import json
+import re
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,23 @@ def test_silence_before_a_clip_moves_its_activity_and_silence_after_it_its_end(t
     with pytest.raises(plan.PlanError) as caught:
         ready(tmp_path, target__profile="sign-frames", media__tail_s=0.5)
     assert "media: only sound has lead_in_s and tail_s, and profile sign-frames sends pictures" in caught.value.problems
+
+
+@pytest.mark.parametrize(
+    ("media", "sentence"),
+    [
+        ("kind: frames, codec: h264", "profile mine sends h264, whose pictures build on those before them"),
+        ("kind: video, container: webm, slice_ms: 500", "only frames may be dropped, and profile mine sends video"),
+    ],
+)
+def test_late_pictures_on_which_others_build_cannot_be_dropped(tmp_path: Path, media: str, sentence: str) -> None:
+    tone(tmp_path, 1.0)
+    text = resources.files("loadbench").joinpath("data/profiles/sign-frames-binary.yaml").read_text()
+    own = re.sub(r"media: .*", f"media: {{{media}}}", text).replace("name: sign-frames-binary", "name: mine")
+    (tmp_path / "mine.yaml").write_text(own)
+    with pytest.raises(plan.PlanError) as caught:
+        ready(tmp_path, target__profile=str(tmp_path / "mine.yaml"), media__late="drop_late")
+    assert caught.value.problems == [f"media.late: {sentence}"]
 
 
 def test_what_is_secret_in_address_headers_and_parameters_goes_to_the_engine_as_what_it_must_hide(

@@ -31,16 +31,69 @@ class AudioForm:
         return {"s16le": 2, "f32le": 4, "alaw": 1, "mulaw": 1}[self.format]
 
 
-@dataclass(frozen=True, slots=True)
-class FrameForm:
-    """JPEG frames at the clip's own times, or thinned to `fps`; `width` and `height` bound the size (None: as is)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pictures:
+    """How large pictures are, and which of a clip's: all, or at most one per 1/`fps`, each at its own time.
 
-    quality: int = 85
+    With `contain` a picture keeps its shape within `width` and `height` (None: no bound) and is never enlarged; with
+    `pad` it is exactly so large, as much of it as its shape allows and the rest black borders.
+    """
+
     width: int | None = None
     height: int | None = None
     fps: Fraction | None = None
-    codec: Literal["jpeg"] = "jpeg"
+    fit: Literal["contain", "pad"] = "contain"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameForm(Pictures):
+    """Pictures that each stand for themselves, one a chunk: JPEG of this quality, or bare (see `media/video.py`)."""
+
+    quality: int = 85
+    codec: Literal["jpeg", "rgb24", "i420"] = "jpeg"
     kind: Literal["frames"] = "frames"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoded(Pictures):
+    """Pictures of which most build on those before: at `bitrate_kbps`, or at the quality `crf` (None: the other).
+
+    At least every `keyframe_s` there is one that stands for itself.
+    """
+
+    bitrate_kbps: int | None = None
+    crf: int | None = None
+    keyframe_s: Fraction = Fraction(2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class H264Form(Encoded):
+    """H.264 as Annex B, one access unit a chunk; up to `bframes` in a row are sent after the picture they build on."""
+
+    bframes: int = 0
+    codec: Literal["h264"] = "h264"
+    kind: Literal["frames"] = "frames"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceForm(Encoded):
+    """One container, cut at every `slice_s` of its time (None: not cut): H.264 in fragmented MP4, VP8 in WebM.
+
+    What stands at its head is sent with the first slice, or apart, before it.
+    """
+
+    container: Literal["fmp4", "webm"]
+    slice_s: Fraction | None
+    header: Literal["first", "apart"] = "first"
+    kind: Literal["video"] = "video"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileForm:
+    """The clip's own file as it is, in one chunk."""
+
+    container: Literal["file"] = "file"
+    kind: Literal["video"] = "video"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +129,7 @@ class PluginForm:
     name: str
     version: str
     options: tuple[tuple[str, str], ...]
-    kind: Literal["audio", "frames", "landmarks"]
+    kind: Literal["audio", "frames", "video", "landmarks"]
 
 
 class Encoder(Protocol):
@@ -90,9 +143,14 @@ class Encoder(Protocol):
         """
 
 
-OwnForm = AudioForm | FrameForm | RecordingForm | LandmarksForm
+OwnForm = AudioForm | RecordingForm | FrameForm | H264Form | SliceForm | FileForm | LandmarksForm
 MediaForm = OwnForm | PluginForm
-TRACKS: Final[dict[str, Kind]] = {"audio": "audio", "frames": "video", "landmarks": "landmarks"}  # which each is of
+TRACKS: Final[dict[str, Kind]] = {  # what each is made of
+    "audio": "audio",
+    "frames": "video",
+    "video": "video",
+    "landmarks": "landmarks",
+}
 
 
 def with_silence(form: MediaForm, lead_in_s: float, tail_s: float) -> MediaForm:

@@ -14,18 +14,22 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from loadbench.corpus.clip import Clip, Track
-from loadbench.media import audio, cache, landmarks, recording, strip, video
+from loadbench.media import audio, cache, h264, landmarks, recording, slices, strip, video, whole_file
 from loadbench.media.cache import default_cache
 from loadbench.media.decode import MediaError
 from loadbench.media.form import (
     TRACKS,
     AudioForm,
     Encoder,
+    FileForm,
+    FrameForm,
+    H264Form,
     LandmarksForm,
     MediaForm,
     OwnForm,
     PluginForm,
     RecordingForm,
+    SliceForm,
 )
 from loadbench.media.made import Made
 from loadbench.media.plan import ChunkPlan
@@ -253,7 +257,7 @@ class _Work:
     def _chunks(self, track: Track, form: MediaForm, made: Made) -> Chunks:
         if isinstance(form, PluginForm):
             return _plugged(form, self._encoders[form], track, made)
-        return _chunks(track, form, self._tail_silence_s, made)
+        return encoded(track, form, self._tail_silence_s, made)
 
 
 def _found(folder: Path) -> _Ready:
@@ -330,14 +334,23 @@ def _plugged(form: PluginForm, encoder: Encoder, track: Track, made: Made) -> Ch
         raise MediaError([f"{track.path}: the media encoder {form.name} failed: {told}"]) from error
 
 
-def _chunks(track: Track, form: OwnForm, tail_silence_s: float, made: Made) -> Chunks:
-    if isinstance(form, AudioForm):
-        return audio.chunks(track, form, tail_silence_s, made)
-    if isinstance(form, RecordingForm):
-        return recording.chunks(track, form, tail_silence_s, made)
-    if isinstance(form, LandmarksForm):
-        return landmarks.chunks(track, form, made)
-    return video.chunks(track, form, made)
+def encoded(track: Track, form: OwnForm, tail_silence_s: float, made: Made) -> Chunks:
+    """The chunks of one track in a form, as they are encoded; `made` is filled in by the last. Raises MediaError."""
+    match form:
+        case AudioForm():
+            return audio.chunks(track, form, tail_silence_s, made)
+        case RecordingForm():
+            return recording.chunks(track, form, tail_silence_s, made)
+        case FrameForm():
+            return video.chunks(track, form, made)
+        case H264Form():
+            return h264.chunks(track, form, made)
+        case SliceForm():
+            return slices.chunks(track, form, made)
+        case FileForm():
+            return whole_file.chunks(track, made)
+        case LandmarksForm():
+            return landmarks.chunks(track, form, made)
 
 
 def _track(clip: Clip, form: MediaForm) -> Track:

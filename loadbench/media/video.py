@@ -1,4 +1,8 @@
-"""Any video file or folder of frames as upright JPEG pictures, each due at its own time."""
+"""Any video file or folder of frames as upright pictures, each due at its own time: JPEG, or bare.
+
+Bare pictures are rows of red, green, blue (`rgb24`), or a plane each of Y, U and V (`i420`), with the colours of BT.601
+in the limited range, U and V half as large.
+"""
 
 import io
 import math
@@ -10,12 +14,13 @@ from pathlib import Path
 from typing import Final
 
 from av.buffer import Buffer
+from av.video.frame import VideoFrame
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from loadbench.corpus.clip import Track
 from loadbench.media import strip
 from loadbench.media.decode import TOLERANCE_S, MediaError, Shown
-from loadbench.media.form import FrameForm
+from loadbench.media.form import FrameForm, Pictures
 from loadbench.media.frames import numbered
 from loadbench.media.made import Made
 
@@ -34,11 +39,17 @@ WIDE_RANGE: Final = (16, 18)  # transfer characteristics PQ and HLG, ITU-T H.273
 
 
 def chunks(track: Track, form: FrameForm, made: Made) -> Iterator[tuple[int, int, bytes]]:
-    """(due_ns, 0, JPEG) of each frame of the track's segment, due at its own time in the segment.
+    """(due_ns, 0, picture) of each frame of the track's segment, due at its own time in the segment.
 
     Variable frame rates stay. With `form.fps` at most one frame leaves per 1/fps, still at its own time. The media
     ends where its last frame goes. One frame is in memory at a time. Raises MediaError.
     """
+    for at, image in shots(track, form, made):
+        yield ns(at), 0, _packed(image, form)
+
+
+def shots(track: Track, form: Pictures, made: Made) -> Iterator[tuple[Fraction, Image.Image]]:
+    """Each frame of the segment that is wanted, as large as it is wanted, and its time in the segment; see `chunks`."""
     start, end, stop, slot, taken = track.offset_s, Fraction(0), None, -1, 0
     if track.duration_s is not None:
         stop = start + track.duration_s
@@ -54,7 +65,7 @@ def chunks(track: Track, form: FrameForm, made: Made) -> Iterator[tuple[int, int
             if slot == before:
                 continue
         taken += 1
-        yield _ns(at - start), 0, _jpeg(_fitted(picture(), form), form.quality)
+        yield at - start, _fitted(picture(), form)
     if not taken:
         raise MediaError(
             [f"{track.path}: no frame lies in the segment from {float(start)} s; it ends at {float(end):.3f} s"]
@@ -63,10 +74,10 @@ def chunks(track: Track, form: FrameForm, made: Made) -> Iterator[tuple[int, int
         if stop - end > TOLERANCE_S:
             made.notes.append(f"{track.path}: ends {float(stop - end):.3f} s before the end of the declared segment")
         end = min(end, stop)
-    made.duration_ns = _ns(end - start)
+    made.duration_ns = ns(end - start)
 
 
-def _ns(seconds: Fraction) -> int:
+def ns(seconds: Fraction) -> int:
     """Nanoseconds, rounded up: never before the picture was taken."""
     return math.ceil(seconds * 1_000_000_000)
 
@@ -115,8 +126,10 @@ def _sign(value: int) -> int:
     return (value > 0) - (value < 0)
 
 
-def _fitted(image: Image.Image, form: FrameForm) -> Image.Image:
-    """Within the form's bounds, in its own proportions, never enlarged."""
+def _fitted(image: Image.Image, form: Pictures) -> Image.Image:
+    """As large as the form wants it: within its bounds and never enlarged, or exactly so, with black borders."""
+    if form.fit == "pad" and form.width and form.height:
+        return ImageOps.pad(image, (form.width, form.height), Image.Resampling.BILINEAR, color="black")
     scale = min(1.0, (form.width or image.width) / image.width, (form.height or image.height) / image.height)
     if scale == 1.0:
         return image
@@ -124,7 +137,26 @@ def _fitted(image: Image.Image, form: FrameForm) -> Image.Image:
     return image.resize(size, Image.Resampling.BILINEAR)  # over all pixels of the source, so nothing flickers
 
 
-def _jpeg(image: Image.Image, quality: int) -> bytes:
+def _packed(image: Image.Image, form: FrameForm) -> bytes:
+    if form.codec == "rgb24":
+        return image.tobytes()
+    if form.codec == "i420":
+        return planes(image, even(image.size)).to_ndarray().tobytes()
     out = io.BytesIO()
-    image.save(out, "JPEG", quality=quality)
+    image.save(out, "JPEG", quality=form.quality)
     return out.getvalue()
+
+
+def even(size: tuple[int, int]) -> tuple[int, int]:
+    """The next larger size of which half a plane is a whole number of pixels."""
+    return size[0] + size[0] % 2, size[1] + size[1] % 2
+
+
+def planes(image: Image.Image, size: tuple[int, int]) -> VideoFrame:
+    """A picture as 4:2:0 of this size: in its upper left corner, the rest black; what is too large is made smaller."""
+    if image.size != size:
+        canvas = Image.new("RGB", size)
+        canvas.paste(image if image.width <= size[0] and image.height <= size[1] else ImageOps.contain(image, size))
+        image = canvas
+    frame: VideoFrame = VideoFrame.from_image(image)  # type: ignore[no-untyped-call]
+    return frame.reformat(format="yuv420p")

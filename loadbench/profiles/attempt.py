@@ -196,6 +196,7 @@ def outline(asked: Asked, candidates: list[Candidate]) -> Iterator[str]:
         coding = {
             "audio": f"{media.container or media.format} at {media.rate_hz} Hz",
             "frames": f"{media.codec} frames",
+            "video": str(media.container),
         }
         form = coding.get(media.kind, f"{media.batch or 1} frames a message")
         says = [text for step in candidate.profile.open if (text := _said(step))]

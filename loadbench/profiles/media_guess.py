@@ -21,6 +21,10 @@ LEAST: Final = 3  # so many messages alike are a stream
 LEAST_BYTES: Final = 64  # of a payload inside JSON: below it a text may be base64 by chance
 JPEG: Final = b"\xff\xd8\xff"
 RIFF: Final = b"RIFF"
+WEBM: Final = bytes.fromhex("1a45dfa3")  # EBML, RFC 8794
+CLUSTER: Final = bytes.fromhex("1f43b675")  # which holds the pictures, RFC 9559; in MP4 a moof stands before them
+FTYP: Final = b"ftyp"  # behind the size of an MP4's first box
+ACCESS_UNIT: Final = re.compile(rb"\x00{2,3}\x01[\x07\x09\x27\x47\x67]")  # Annex B: a parameter set, or a delimiter
 RATES: Final = (8000, 16000, 22050, 24000, 44100, 48000)
 NEAR: Final = 0.15  # of a rate worked out from the pace
 MOST_BYTES: Final = 1_000_000  # that are looked at
@@ -169,6 +173,15 @@ def _described(
             notes.append("the size of the pictures is not known")
         notes.append("the quality of the pictures is not known: 85")
         return Media(indexes, known | part, notes)
+    if ACCESS_UNIT.match(payloads[0]):
+        notes.append("the size, the rate and the keyframes of the pictures are not known: usual ones")
+        return Media(indexes, {"kind": "frames", "codec": "h264"} | part, notes)
+    if container := "webm" if payloads[0].startswith(WEBM) else "fmp4" if payloads[0][4:8] == FTYP else "":
+        gaps = [pieces[after].at_ms - pieces[before].at_ms for before, after in itertools.pairwise(indexes)]
+        notes.append("the size and the rate of the pictures are not known: usual ones; there may be sound with them")
+        sliced = {"kind": "video", "container": container, "slice_ms": max(1, round(float(np.median(gaps))))}
+        head = {} if any(mark in payloads[0] for mark in (CLUSTER, b"moof")) else {"header": "apart"}
+        return Media(indexes, sliced | head | part, notes)
     kind, sample_bytes = _samples(payloads, notes)
     size = Counter(map(len, payloads)).most_common(1)[0][0]
     span_s = (pieces[indexes[-1]].at_ms - pieces[indexes[0]].at_ms) / 1000

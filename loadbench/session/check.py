@@ -451,8 +451,8 @@ def _end_script(steps: list[Any], tree: Raw) -> Iterator[Problem]:
             yield Problem(("end", number, key), "silence is added to the media, so it stands before all other steps")
         if key == "silence_s" and _part(tree, "media").get("encoder") is not None:
             yield Problem(("end", number, key), "nobody but the plug-in could encode it; wait with quiet instead")
-        if key == "silence_s" and _part(tree, "media").get("kind") in ("frames", "landmarks"):
-            yield Problem(("end", number, key), "frames have no silence; wait with quiet instead")
+        if key == "silence_s" and _part(tree, "media").get("kind") in ("frames", "video", "landmarks"):
+            yield Problem(("end", number, key), "pictures have no silence; wait with quiet instead")
         if key == "silence_s" and _part(tree, "media").get("pace") == "whole":
             yield Problem(("end", number, key), "a whole clip is one chunk, and no silence follows it")
         if key == "grace_s" and "done" in keys[number:]:
@@ -495,7 +495,7 @@ def _media(at: _At) -> Iterator[Problem]:
     also = at.part.get("also")
     if not isinstance(also, dict):
         return
-    if also.get("kind") == at.part.get("kind"):
+    if (also.get("kind") == "audio") == (at.part.get("kind") == "audio"):
         yield Problem(at("also", "kind"), "is that of the first medium; a second one is of the other kind")
     if {at.part.get("frame", "binary"), also.get("frame", "binary")} == {"binary"}:
         yield Problem(at("also", "frame"), "nobody could tell two binary media apart; allowed here: text")
@@ -514,6 +514,8 @@ def _medium(at: _At) -> Iterator[Problem]:
         yield from _whole(at)
     elif kind == "audio" and at.part.get("encoder") is None:
         yield from _chunks(at)
+    if kind in ("frames", "video") and at.part.get("encoder") is None:
+        yield from _pictures(at)
     fps = at.part.get("fps")
     if isinstance(fps, int | float) and fps <= 0:
         yield Problem(at("fps"), "must be above 0, or clip for the clip's own rate")
@@ -543,7 +545,8 @@ def _piped(at: _At, frame: Any) -> Iterator[Problem]:
     stdin = _part(at.tree, "transport").get("stdin", "raw")
     if stdin == "lines" and frame == "binary":
         yield Problem(at("frame"), "bytes are no lines; with transport.stdin: lines allowed here: text")
-    if stdin == "raw" and (frame == "text" or at.part.get("kind") == "frames"):
+    pictures = at.part.get("kind") == "frames" and at.part.get("codec", "jpeg") == "jpeg"
+    if stdin == "raw" and (frame == "text" or pictures):
         wanted = "lines" if frame == "text" else "length"
         yield Problem(at(), f"a program could not tell where one message ends: say transport.stdin: {wanted}")
 
@@ -558,6 +561,8 @@ def _meaningless(at: _At, kind: Any) -> Iterator[Problem]:
 def _recording(at: _At) -> Iterator[Problem]:
     """What a recorder's file can be."""
     container, rate_hz, chunk_ms = at.part.get("container"), at.part.get("rate_hz", 16_000), at.part.get("chunk_ms")
+    if container not in _CONTAINERS["audio"]:
+        yield Problem(at("container"), f"{container} is for video; allowed here: {', '.join(_CONTAINERS['audio'])}")
     if _part(at.tree, "transport").get("form") is not None:
         yield Problem(at("container"), "a form uploads a WAV file")
     if container not in ("webm", "ogg"):
@@ -572,11 +577,52 @@ def _recording(at: _At) -> Iterator[Problem]:
 
 
 def _whole(at: _At) -> Iterator[Problem]:
-    if at.part.get("kind") != "audio":
-        yield Problem(at("pace"), "only audio can be sent whole")
-    for key in ("chunk_ms", "chunk_bytes"):
-        if key in at.part:
+    if at.part.get("kind") in ("frames", "landmarks"):
+        yield Problem(at("pace"), "only audio and video can be sent whole; allowed here: live")
+    for key in ("chunk_ms", "chunk_bytes", "slice_ms"):
+        if at.part.get(key) is not None:
             yield Problem(at(key), "a whole clip is one chunk, of its own length")
+    if at.part.get("header") == "apart":
+        yield Problem(at("header"), "a whole clip is one chunk, with its head; allowed here: first")
+
+
+def _pictures(at: _At) -> Iterator[Problem]:
+    """What is said of pictures must go together with how they are coded: by `codec`, or by `container`."""
+    video = at.part.get("kind") == "video"
+    coded = str(at.part.get("container") if video else at.part.get("codec", "jpeg"))
+    if video and at.part.get("container") is None:
+        yield Problem(at(), "video needs a container; allowed here: fmp4, webm, file")
+        return
+    if video and coded not in _CONTAINERS["video"]:
+        yield Problem(at("container"), f"{coded} is for sound; allowed here: {', '.join(_CONTAINERS['video'])}")
+        return
+    for key, whose in _CODED_ONLY.items():
+        if key in at.part and key in _MEDIA_ONLY["video" if video else "frames"] and coded not in whose:
+            yield Problem(at(key), f"has no meaning for {coded}")
+    sized = all(isinstance(at.part.get(key), int) for key in ("width", "height"))
+    if at.part.get("fit") == "pad" and coded != "file" and not sized:
+        yield Problem(at("fit"), "pad needs width and height, to which pictures are padded")
+    if coded in _BARE and at.part.get("fit") != "pad":
+        yield Problem(at("codec"), f"{coded} does not say how large a picture is: give width, height and fit: pad")
+    for key in ("width", "height") if coded in _HALVED else ():
+        if isinstance(at.part.get(key), int) and at.part[key] % 2:
+            yield Problem(at(key), f"must be even, for in {coded} two pixels share a colour")
+    if at.part.get("crf") is not None and at.part.get("bitrate_kbps") is not None:
+        yield Problem(at("crf"), "is a quality, and bitrate_kbps a rate: give one of the two")
+    if coded in _DEPENDENT and at.part.get("late") == "drop_late":
+        yield Problem(at("late"), f"pictures of {coded} build on those before them; allowed here: burst")
+    if video and at.part.get("pace") != "whole":
+        yield from _slices(at, coded)
+
+
+def _slices(at: _At, container: str) -> Iterator[Problem]:
+    slice_ms = at.part.get("slice_ms")
+    if container == "file":
+        yield Problem(at("pace"), "a file is sent as it is; allowed here: whole")
+    elif slice_ms is None:
+        yield Problem(at(), "video needs slice_ms, the length of a slice, or pace: whole")
+    elif isinstance(slice_ms, int | float):
+        yield from _paced(at, "slice_ms", slice_ms)
 
 
 def _chunks(at: _At) -> Iterator[Problem]:
@@ -592,7 +638,12 @@ def _chunks(at: _At) -> Iterator[Problem]:
             chunk_ms = chunk_bytes / size / rate_hz * 1000
     if isinstance(chunk_ms, int | float) and isinstance(rate_hz, int) and 0 < chunk_ms * rate_hz < 500:
         yield Problem(at("chunk_ms"), f"is less than one sample at {rate_hz} Hz")
-    pace, given = _part(at.tree, "pace"), at("chunk_ms" if chunk_bytes is None else "chunk_bytes")
+    yield from _paced(at, "chunk_ms" if chunk_bytes is None else "chunk_bytes", chunk_ms)
+
+
+def _paced(at: _At, key: str, chunk_ms: Any) -> Iterator[Problem]:
+    """What the service takes, against the length of a chunk."""
+    pace, given = _part(at.tree, "pace"), at(key)
     gap_s = pace.get("gap_s_max")
     least, most = pace.get("chunk_ms_min"), pace.get("chunk_ms_max")
     if _above(least, chunk_ms):
@@ -795,12 +846,28 @@ _FIELDS_OF: Final = {
     "keepalive": _COUNTS | _UTTERANCE,
 }
 _SIGNING: Final = ("hmac", "md5", "base64", "quote", "text", "sorted_query", "unix_after_s")
+_SIZE: Final = ("width", "height", "fit", "fps")
+_RATE: Final = ("bitrate_kbps", "crf", "keyframe_s")
 _MEDIA_ONLY: Final = {
     "audio": ("format", "rate_hz", "chunk_ms", "chunk_bytes", "container"),
-    "frames": ("codec", "quality", "width", "height", "fps", "late"),
+    "frames": ("codec", "quality", *_SIZE, *_RATE, "bframes", "late"),
+    "video": ("container", "slice_ms", "header", *_SIZE, *_RATE, "late"),
     "landmarks": ("fps", "late", "batch"),
 }
+_CONTAINERS: Final = {"audio": ("webm", "ogg", "wav"), "video": ("fmp4", "webm", "file")}
 _OPUS_HZ: Final = (8_000, 12_000, 16_000, 24_000, 48_000)  # RFC 6716, 2
+# Which codec or container a key is for, where it is not for all of its kind.
+_CODED_ONLY: Final = {
+    "quality": ("jpeg",),
+    "bframes": ("h264",),
+    "crf": ("h264", "fmp4"),
+    **dict.fromkeys(("bitrate_kbps", "keyframe_s"), ("h264", "fmp4", "webm")),
+    **dict.fromkeys(("slice_ms", "header"), ("fmp4", "webm")),
+    **dict.fromkeys(_SIZE, ("jpeg", "rgb24", "i420", "h264", "fmp4", "webm")),
+}
+_BARE: Final = ("rgb24", "i420")
+_HALVED: Final = ("i420", "h264", "fmp4", "webm")
+_DEPENDENT: Final = ("h264", "fmp4", "webm", "file")
 OWN_KINDS: Final = ("websocket", "http", "requests", "process")  # what a plug-in takes is its own affair
 _INSIDE: Final = ("upload", "memory")  # an upload is kind http with a form; the other is for tests
 _WHOSE: Final = (

@@ -21,11 +21,14 @@ from loadbench.media.form import (
     WHOLE,
     AudioForm,
     Encoder,
+    FileForm,
     FrameForm,
+    H264Form,
     LandmarksForm,
     MediaForm,
     PluginForm,
     RecordingForm,
+    SliceForm,
 )
 from loadbench.session import check
 from loadbench.session.check import Place, Problem
@@ -117,13 +120,16 @@ def media_form(part: Medium, encoders: Mapping[Key, Encoder] = NO_ENCODERS) -> M
     if part.encoder is not None:
         name, options = part.encoder.key
         return PluginForm(name, str(encoders[part.encoder.key].version), options, part.kind)
-    fps = None if part.fps == "clip" else Fraction(str(part.fps))
-    if part.kind == "frames":
-        return FrameForm(part.quality, part.width, part.height, fps, part.codec)
+    if part.kind == "audio":
+        sound = _sound(part)
+        return RecordingForm(part.container, sound) if part.container in ("webm", "ogg", "wav") else sound
     if part.kind == "landmarks":
-        return LandmarksForm(members(part.message), part.batch, fps)
-    sound = _sound(part)
-    return sound if part.container is None else RecordingForm(part.container, sound)
+        return LandmarksForm(members(part.message), part.batch, _fps(part))
+    return _picture_form(part)
+
+
+def _fps(part: Medium) -> Fraction | None:
+    return None if part.fps == "clip" else Fraction(str(part.fps))
 
 
 def _sound(part: Medium) -> AudioForm:
@@ -135,6 +141,21 @@ def _sound(part: Medium) -> AudioForm:
     else:
         samples = round(Fraction(str(part.chunk_ms or 100)) * part.rate_hz / 1000)
     return AudioForm(part.format, part.rate_hz, max(1, samples))
+
+
+def _picture_form(part: Medium) -> MediaForm:
+    size: dict[str, Any] = {"width": part.width, "height": part.height, "fit": part.fit, "fps": _fps(part)}
+    rate: dict[str, Any] = {"bitrate_kbps": part.bitrate_kbps, "crf": part.crf}
+    rate["keyframe_s"] = Fraction(str(part.keyframe_s))
+    if part.kind == "frames" and part.codec != "h264":
+        return FrameForm(quality=part.quality, codec=part.codec, **size)
+    if part.kind == "frames":
+        return H264Form(bframes=part.bframes, **size, **rate)
+    if part.container == "file":
+        return FileForm()
+    slice_s = None if part.slice_ms is None else Fraction(str(part.slice_ms)) / 1000
+    container: Any = part.container
+    return SliceForm(container=container, slice_s=slice_s, header=part.header, **size, **rate)
 
 
 def also_form(profile: Profile, encoders: Mapping[Key, Encoder] = NO_ENCODERS) -> MediaForm | None:

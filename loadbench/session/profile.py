@@ -261,31 +261,46 @@ class Ack(Condition):
 class Medium(Part):
     """One medium: how it is encoded and cut, and how a chunk is wrapped.
 
-    Chunks are `chunk_ms` long, or `chunk_bytes` of payload; with `pace: whole` the clip is a single chunk, due at its
-    end. `frame: binary` sends the bare payload, `frame: text` the `message` as JSON text with {media.base64}, or
-    {media.floats} for a list of samples between -1 and 1, and {media.ms}, {media.index}, {media.count}.
+    `kind: audio`: chunks are `chunk_ms` long, or `chunk_bytes` of payload. With a `container` they are slices of one
+    file, as a recorder makes them: webm and ogg hold Opus at 64 kbit/s, and `chunk_ms` is a multiple of 10; wav holds
+    samples of `format`, behind a head of open length.
 
-    `container` sends sound as a recorder does: one file, of which each chunk is a slice. webm and ogg hold Opus at
-    64 kbit/s, and `chunk_ms` is a multiple of 10; wav holds samples of `format`, behind a head of open length.
+    `kind: frames`: a picture a chunk, as jpeg, as bare rgb24 or i420, or as an access unit of h264 (Annex B).
+    `kind: video`: slices of one `container`, cut at every `slice_ms`; what stands at its head goes with the first
+    slice, or apart as a message of its own. fmp4 is H.264 in fragmented MP4, webm is VP8 in WebM, file is the clip's
+    own file. Pictures keep their shape within `width` and `height` (`fit: contain`), or are exactly so large with black
+    borders (`fit: pad`). h264, fmp4 and webm are encoded at `bitrate_kbps` (1000 unless said), the first two as well at
+    a quality, `crf`.
 
     `kind: landmarks` sends what a detector found in each picture, as JSON: {media.landmarks} is a frame without its
     time, {media.landmarks.NAME} a member of it, null where the frame has none. With `batch` a message holds so many
     frames, each of these fields is a list, and {media.ms} that of the last frame, with which the message is due.
+
+    With `pace: whole` the clip is a single chunk, due at its end. `frame: binary` sends the bare payload, `frame: text`
+    the `message` as JSON text with {media.base64}, or {media.floats} for a list of samples between -1 and 1, and
+    {media.ms}, {media.index}, {media.count}.
     """
 
-    kind: Literal["audio", "frames", "landmarks"]
-    container: Literal["webm", "ogg", "wav"] | None = None
+    kind: Literal["audio", "frames", "video", "landmarks"]
     batch: int | None = Field(None, gt=0)
     format: Literal["s16le", "f32le", "alaw", "mulaw"] = "s16le"
     rate_hz: int = Field(16_000, ge=4_000, le=192_000)
     chunk_ms: float | None = Field(None, gt=0)
     chunk_bytes: int | None = Field(None, gt=0)
     pace: Literal["live", "whole"] = "live"
-    codec: Literal["jpeg"] = "jpeg"
+    codec: Literal["jpeg", "rgb24", "i420", "h264"] = "jpeg"
     quality: int = Field(85, ge=1, le=100)
+    container: Literal["fmp4", "webm", "ogg", "wav", "file"] | None = None
+    slice_ms: float | None = Field(None, gt=0)
+    header: Literal["first", "apart"] = "first"
     width: int | None = Field(None, gt=0)
     height: int | None = Field(None, gt=0)
+    fit: Literal["contain", "pad"] = "contain"
     fps: float | Literal["clip"] = "clip"
+    bitrate_kbps: int | None = Field(None, ge=1, le=1_000_000)
+    crf: int | None = Field(None, ge=1, le=51, description="constant quality of H.264: the lower, the better")
+    keyframe_s: float = Field(2.0, gt=0, description="from a picture that stands for itself to the next at most")
+    bframes: int = Field(0, ge=0, le=8, description="pictures in a row that are sent after one that is shown later")
     frame: Literal["binary", "text"] = "binary"
     message: JsonValue = None
     base64_prefix: str = ""

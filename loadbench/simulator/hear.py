@@ -12,13 +12,13 @@ import msgspec
 
 from loadbench.session.landmarks import gathered, member
 from loadbench.session.message import BASE64, FLOATS
-from loadbench.session.profile import EndStep, Profile, SendPart
+from loadbench.session.profile import EndStep, Medium, Profile, SendPart
 from loadbench.session.template import Hole, compile_json, compile_text, is_landmarks
 from loadbench.simulator.branches import Branches
 
 SENDS = {"send_json", "send_text", "send_binary", "send_base64"}
-# How the first slice of a recorder's file begins.
-HEADS = {"webm": b"\x1aE\xdf\xa3", "ogg": b"OggS", "wav": b"RIFF"}
+# How the first slice of a recorder's file begins, and where in it.
+HEADS = {"webm": (0, b"\x1aE\xdf\xa3"), "ogg": (0, b"OggS"), "wav": (0, b"RIFF"), "fmp4": (4, b"ftyp")}
 Frame = Literal["text", "binary", "body"]  # "body": a piece of an HTTP body, which has no frame type
 
 
@@ -52,7 +52,8 @@ class Grammar:
 
     `opening` has the steps of `open` and `begin`, by their place in both together, a message or None where the service
     is to speak; `begins` says where in it each utterance begins. `optional` is what the client alone knows whether it
-    will say; it may come at any time, and an end mark of that kind is not waited for.
+    will say; it may come at any time, and an end mark of that kind is not waited for. `gap_ns` is the time from chunk
+    to chunk, 0 where the clips have their own.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -94,6 +95,7 @@ class Grammar:
         self.container = part.container
         self.marked = bool(self.endings) or any(step.end_body for step in profile.end) or part.last is not None
         self.quiet_first = any(step.quiet for step in profile.end[: _at_done(profile)])
+        self.gap_ns = _gap_ns(part)
 
 
 class Wrapped:
@@ -185,10 +187,11 @@ class Ear:
     def _headless(self, media: Heard) -> str:
         """What is wrong with the first slice of a recorder's file, without which nobody can read the others."""
         container = self._grammar.container
-        if container is None or media.kind != "media" or self._begun:
+        if container not in HEADS or media.kind != "media" or self._begun:
             return ""
         self._begun = True
-        return "" if media.payload.startswith(HEADS[container]) else f"that does not begin as {container} does"
+        at, head = HEADS[container]
+        return "" if media.payload.startswith(head, at) else f"that does not begin as {container} does"
 
     def _ending(self, frame: Frame, data: bytes) -> Heard | None:
         for place, (shape, _) in enumerate(self._grammar.endings):
@@ -240,6 +243,11 @@ def pattern(template: Any) -> Callable[[Any], bool]:
         regex = _regex(template)
         return lambda value: isinstance(value, str | int | float) and regex.fullmatch(str(value)) is not None
     return lambda value: bool(value == template)
+
+
+def _gap_ns(part: Medium) -> int:
+    rate_ms = 1000 / part.fps if part.kind == "frames" and part.fps != "clip" else 0
+    return 0 if part.pace == "whole" else round((part.slice_ms or part.chunk_ms or rate_ms) * 1_000_000)
 
 
 def strangers(profile: Profile, query: Iterable[str]) -> list[str]:

@@ -126,12 +126,26 @@ def place(tree: Any, steps: Sequence[Step], value: Any) -> Any:
         branch[head] = place(branch.get(head), rest, value)
         return branch
     row = list(tree) if isinstance(tree, list) else []
-    at = head if isinstance(head, int) else 0
+    at = head if isinstance(head, int) else _chosen(row, head.where)
     at = max(0, len(row) + at) if at < 0 else at
     row += [None] * (at + 1 - len(row))
     here = satisfy(head.where, row[at]) if isinstance(head, Element) and head.where else row[at]
     row[at] = place(here, rest, value)
     return row
+
+
+def _chosen(row: list[Any], where: Node | None) -> int:
+    """Which element of a list is meant: the first that fits or can, without losing anything; else another one."""
+    if where is None or not row:
+        return 0
+    return next((at for at, item in enumerate(row) if _holds(satisfy(where, item), item)), len(row))
+
+
+def _holds(tree: Any, part: Any) -> bool:
+    """Whether all of `part` is still in `tree`."""
+    if isinstance(part, dict) and isinstance(tree, dict):
+        return all(key in tree and _holds(tree[key], value) for key, value in part.items())
+    return part is None or part == tree
 
 
 def satisfy(node: Node, tree: Any, wanted: bool = True) -> Any:

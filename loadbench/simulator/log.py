@@ -21,7 +21,8 @@ class Entry(msgspec.Struct, kw_only=True):
     """One utterance of one session, as the service saw it; None is what did not happen.
 
     `session` is the client's own name for it (header x-loadbench-session) or "peer-N". `chunks_ns` and `chunk_bytes`
-    are arrivals of media, as payload after any base64; `also_ns` and `also_bytes` are those of a second medium.
+    are arrivals of media, as payload after any base64; `also_ns` and `also_bytes` are those of a second medium. The two
+    hashes are of all payloads in a row: with the sizes they tell of each chunk whether it came bit for bit.
     `first_sent_ns` and `final_sent_ns` are the first and the last non-empty text and final, as they were handed to the
     socket. `waited_ns`: for a slot. `text`: what was said as final, by channel. `media`: output media, by channel.
     """
@@ -37,6 +38,7 @@ class Entry(msgspec.Struct, kw_only=True):
     also_bytes: list[int] = []
     media_bytes: int = 0
     media_sha256: str = ""
+    also_sha256: str = ""
     end_ns: int | None = None
     first_sent_ns: int | None = None
     final_sent_ns: int | None = None

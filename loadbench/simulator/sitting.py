@@ -97,7 +97,7 @@ class Sitting:
         self.voice = self.house.speaker.voice({"session.id": entry.session, "session.uuid": entry.session})
         self.recall = self.house.answers.hearing(self._named)
         self._mind = self.house.mind(self, self.course)
-        self._hash = hashlib.sha256()
+        self._hash, self._also_hash = hashlib.sha256(), hashlib.sha256()
         self._first_digest = b""
         self._ms: float | None = None
         self._latest: list[Any] = []
@@ -134,6 +134,7 @@ class Sitting:
         elif heard.kind == "also":
             self.entry.also_ns.append(now_ns)
             self.entry.also_bytes.append(len(heard.payload))
+            self._also_hash.update(heard.payload)
         if heard.kind == "end" or heard.last:
             self.ended(now_ns, last=heard.last)
 
@@ -280,6 +281,7 @@ class Sitting:
             self._acknowledge(now_ns, 1)
         if not house.grammar.marked or house.grammar.quiet_first:
             count, pause_ns = len(entry.chunks_ns), PATIENT_NS if house.grammar.marked else QUIET_NS
+            pause_ns = max(pause_ns, 2 * house.grammar.gap_ns)
             self.mouth.at(now_ns + pause_ns, lambda _: self._over_if(count, now_ns))
 
     def _first(self, now_ns: int) -> None:
@@ -383,4 +385,5 @@ class Sitting:
 
     def _write(self) -> None:
         self.entry.media_sha256 = self._hash.hexdigest()
+        self.entry.also_sha256 = self._also_hash.hexdigest() if self.entry.also_bytes else ""
         self.house.log.write(self.entry)

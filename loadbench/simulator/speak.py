@@ -241,6 +241,13 @@ class Speaker:
             problems.append(f"{name} is not fulfilled by {_short(message)}; give simulate.ready")
         return message
 
+    def _final(self) -> Iterator[Any]:
+        """What a final is decoded to, on each channel."""
+        voice = self.voice(SAMPLE_FIELDS)
+        for name in self._said:
+            for message in voice.final(name, SAMPLES[0]):
+                yield from _decoded(self.profile, message)
+
     def _done(self, problems: list[str]) -> Any | None:
         """The message after which nothing more comes; None where the end of the connection says so."""
         if self.profile.simulate.done is not None:
@@ -250,6 +257,8 @@ class Speaker:
             return None
         conditions: list[Condition] = [] if rule.always else [rule]
         conditions += [other for other in self.profile.receive.rules if other.event == "done"]
+        if any(_fits(condition, item) for item in self._final() for condition in conditions):
+            return None  # the final says it
         for condition in conditions:
             try:
                 message = invert.fitting(condition)
@@ -408,7 +417,7 @@ def _message(rule: Rule, text: TextRule, fill: Fill, turn: Turn) -> Any:
     item = keyed(rule, item, turn.key)
     if isinstance(text.final, str) and text.model in FLAGGED:
         item = invert.decide(item, text.final, turn.final)
-    if text.model != "tokens":  # whose times stand with each token
+    if text.model not in ("tokens", "snapshot"):  # whose times stand with each token, or line
         item = _timed(text, turn, item)
     if rule.each is None:
         return item
@@ -464,11 +473,14 @@ def _delta(rule: TextRule, turn: Turn) -> list[Fill]:
 
 def _snapshot(rule: TextRule, turn: Turn) -> list[Fill]:
     texts = [*turn.sealed, turn.now] if turn.final else list(turn.sealed)
-    lines: list[Any] = [invert.put(None, rule.text, text) for text in texts] if rule.text else list(texts)
+    lines: list[Any] = list(texts)
+    if rule.text:
+        lines = [_timed(rule, turn, invert.put(None, rule.text, text)) for text in texts]
     if rule.committed is None or (rule.tail is None and not turn.final):
         raise invert.NoInverseError("a snapshot without committed and tail")
     fill: Fill = [(rule.committed, Lines(lines))]
-    return [[*fill, (rule.tail, "" if turn.final else turn.now)] if rule.tail else fill]
+    ends = turn.final and any(isinstance(step, invert.Element) for step in invert.path(invert.parsed(rule.tail or "@")))
+    return [fill if ends or rule.tail is None else [*fill, (rule.tail, "" if turn.final else turn.now)]]
 
 
 def _tokens(rule: TextRule, turn: Turn) -> list[Fill]:

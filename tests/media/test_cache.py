@@ -10,7 +10,7 @@ import pytest
 
 from loadbench.corpus.clip import Track
 from loadbench.media import cache
-from loadbench.media.form import AudioForm, FrameForm, MediaForm
+from loadbench.media.form import AudioForm, FileForm, FrameForm, H264Form, MediaForm, SliceForm
 from loadbench.media.plan import ChunkPlan
 
 TRACK = Track("audio", Path("a.wav"))
@@ -37,6 +37,13 @@ def write(folder: Path, data: bytes = b"sound") -> None:
 )
 def test_whatever_changes_the_bytes_changes_the_key(content: str, track: Track, form: MediaForm, tail_s: float) -> None:
     assert cache.key(content, track, form, tail_s) != cache.key("1", TRACK, FORM, 0.0)
+
+
+def test_each_form_of_pictures_has_a_key_of_its_own() -> None:
+    sliced = SliceForm(container="fmp4", slice_s=Fraction(1))
+    forms = [FrameForm(), FrameForm(fit="pad"), FrameForm(codec="i420"), H264Form(), H264Form(bframes=1), sliced]
+    forms += [replace(sliced, slice_s=None), replace(sliced, container="webm"), replace(sliced, header="apart")]
+    assert len({cache.key("1", TRACK, form, 0.0) for form in [*forms, FileForm()]}) == 10
 
 
 def test_where_a_file_lies_does_not_matter() -> None:

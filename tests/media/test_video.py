@@ -6,6 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
 import pytest
 from PIL import Image
@@ -100,6 +101,33 @@ def test_pictures_fit_into_the_bounds_and_are_never_enlarged(
 ) -> None:
     path = making.video(tmp_path / "a.mp4", [0, 40])
     assert made_of(path, FrameForm(width=bounds[0], height=bounds[1]))[1][0].size == size
+
+
+def test_padded_pictures_are_exactly_so_large_with_black_borders(tmp_path: Path) -> None:
+    path = making.video(tmp_path / "a.mp4", [0, 40])
+    (picture, _) = made_of(path, FrameForm(width=128, height=128, fit="pad"))[1]
+    assert picture.size == (128, 128)
+    assert making.colours(picture.crop((0, 16, 128, 112))) == "rgbw"
+    assert {max(picture.getpixel((64, row))) // 16 for row in (0, 10, 117, 127)} == {0}
+
+
+def test_bare_pictures_are_rows_of_colours_or_planes_without_anything_between(tmp_path: Path) -> None:
+    path, made = making.video(tmp_path / "a.mp4", [0, 40], turn=(180, False)), Made()
+    track = Track("video", path)
+    form = FrameForm(codec="rgb24", width=62, height=48, fit="pad")
+    rows = list(video.chunks(track, form, made))
+    assert [(due_ns, len(data)) for due_ns, _, data in rows] == [(0, 62 * 48 * 3), (40_000_000, 62 * 48 * 3)]
+    assert making.colours(Image.frombytes("RGB", (62, 46), rows[0][2][62 * 3 :])) == "wbgr"
+    form = FrameForm(codec="i420", width=62, height=46, fit="pad")
+    rows = list(video.chunks(track, form, made))
+    assert [len(data) for _, _, data in rows] == [62 * 46 * 3 // 2] * 2
+    frame = av.VideoFrame.from_ndarray(np.frombuffer(rows[0][2], np.uint8).reshape(69, 62), format="yuv420p")
+    assert making.colours(frame.to_image()) == "wbgr"  # type: ignore[no-untyped-call]
+    luma, centre = np.frombuffer(rows[0][2], np.uint8)[: 62 * 46].reshape(46, 62), slice(8, 16)
+    assert [
+        round(float(luma[rows_, columns].mean()))
+        for rows_, columns in ((centre, centre), (slice(30, 38), slice(46, 54)))
+    ] == [pytest.approx(235, abs=3), pytest.approx(81, abs=4)], "white and red of BT.601, in the limited range"
 
 
 def test_quality_is_a_matter_of_bytes(tmp_path: Path) -> None:

@@ -2,15 +2,23 @@ import base64
 import io
 import json
 import random
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from loadbench.corpus.clip import Track
+from loadbench.media import prepare
+from loadbench.media.form import H264Form, SliceForm
+from loadbench.media.made import Made
 from loadbench.profiles import media_guess
 from loadbench.profiles.media_guess import Media, Piece
+from tests.media import making
 
+FIFTH = Fraction(1, 5)
 TONE = (9000 * np.sin(np.arange(8000) * 0.17)).astype("<i2")
 
 
@@ -88,6 +96,27 @@ def test_pictures_are_known_by_their_signature_and_have_a_size() -> None:
     Image.new("RGB", (64, 48)).save(stream, "JPEG")
     media = found(paced([stream.getvalue()] * 4, 40))
     assert {"kind": "frames", "width": 64, "height": 48, "frame": "binary"}.items() <= media.part.items()
+
+
+@pytest.mark.parametrize(
+    ("form", "every_ms", "part"),
+    [
+        (H264Form(), 40, {"kind": "frames", "codec": "h264"}),
+        (SliceForm(container="webm", slice_s=FIFTH), 200, {"kind": "video", "container": "webm", "slice_ms": 200}),
+        (
+            SliceForm(container="fmp4", slice_s=FIFTH, header="apart"),
+            200,
+            {"kind": "video", "container": "fmp4", "slice_ms": 200, "header": "apart"},
+        ),
+    ],
+)
+def test_encoded_video_is_known_by_its_first_bytes_and_its_slices_by_their_pace(
+    tmp_path: Path, form: H264Form | SliceForm, every_ms: float, part: dict[str, Any]
+) -> None:
+    track = Track("video", making.video(tmp_path / "a.mp4", range(0, 1000, 40)))
+    media = found(paced([data for _, _, data in prepare.encoded(track, form, 0.0, Made())], every_ms))
+    assert media.part == part | {"frame": "binary"}
+    assert any("not known" in note for note in media.notes)
 
 
 def test_base64_in_json_is_found_with_index_time_session_and_prefix() -> None:

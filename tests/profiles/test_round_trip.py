@@ -47,6 +47,11 @@ class Trip:
             self.records.append(event)
 
 
+def length_s(profile: Profile) -> float:
+    """The clip's: what is sent first comes as early in it, by its end, with all profiles."""
+    return MEDIA_S + (profile.media.slice_ms or 0) / 1000
+
+
 def corpus(folder: Path, profile: Profile) -> Path:
     """One clip of what the profile sends, with every kind of reference."""
     row: dict[str, Any] = {"id": "clip", "source_lang": "en", "target_lang": "es", **TEXTS}
@@ -56,7 +61,7 @@ def corpus(folder: Path, profile: Profile) -> Path:
     )
     wav(folder / "clip.wav", tone(MEDIA_S).astype("<i2").tobytes())
     (folder / "frames").mkdir()
-    for number in range(round(MEDIA_S * 10)):
+    for number in range(round(length_s(profile) * 10)):
         picture = Image.new("RGB", (64, 48), (number * 9 % 256, 90, 200))
         picture.save(folder / "frames" / f"image{number:02d}.png")
     if profile.media.also is not None:
@@ -195,9 +200,11 @@ def test_a_session_with_the_simulator_is_ok_and_hears_every_text_at_its_time(nam
         assert utterance.media_zero_ns is not None
         # the first output counts from the first chunk, which the service cannot have before it was captured
         first_s = (shown.first_ns - utterance.media_zero_ns) / 1e9
-        begins_s = MEDIA_S if profile.media.pace == "whole" else 0.0
+        begins_s = length_s(profile) if profile.media.pace == "whole" else 0.0
         partial = voice.partial(channel.partition(":")[0], "x")
-        ends_s = begins_s + FIRST_S if partial else MEDIA_S + FINAL_S  # without partials the first output is the final
+        ends_s = (
+            begins_s + FIRST_S if partial else length_s(profile) + FINAL_S
+        )  # without partials the first output is the final
         assert begins_s + FIRST_S <= first_s <= ends_s + COARSE_S
     texts = {name: channel for name, channel in utterance.channels.items() if channel.media is None}
     headline = next((texts[name] for name in texts if name.partition(":")[0] == profile.headline), None)

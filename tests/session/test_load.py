@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from loadbench.media.form import AudioForm, FrameForm, MediaForm
+from loadbench.media.form import AudioForm, FileForm, FrameForm, H264Form, MediaForm, SliceForm
 from loadbench.session import load
 from loadbench.session.load import ProfileError
 from loadbench.session.profile import MediaPart, Profile
@@ -216,6 +216,20 @@ def test_anchors_and_merges_are_read() -> None:
         ({"kind": "audio", "chunk_ms": 0.01, "rate_hz": 8000}, AudioForm("s16le", 8000, 1)),
         ({"kind": "frames"}, FrameForm()),
         ({"kind": "frames", "fps": 29.97, "width": 640}, FrameForm(width=640, fps=Fraction(2997, 100))),
+        (
+            {"kind": "frames", "codec": "i420", "width": 8, "height": 6, "fit": "pad"},
+            FrameForm(codec="i420", width=8, height=6, fit="pad"),
+        ),
+        (
+            {"kind": "frames", "codec": "h264", "crf": 23, "keyframe_s": 0.5, "bframes": 2},
+            H264Form(crf=23, keyframe_s=Fraction(1, 2), bframes=2),
+        ),
+        ({"kind": "video", "container": "webm", "slice_ms": 500}, SliceForm(container="webm", slice_s=Fraction(1, 2))),
+        (
+            {"kind": "video", "container": "fmp4", "pace": "whole", "bitrate_kbps": 500},
+            SliceForm(container="fmp4", slice_s=None, bitrate_kbps=500),
+        ),
+        ({"kind": "video", "container": "file", "pace": "whole"}, FileForm()),
     ],
 )
 def test_the_media_form_is_what_the_profile_wants(part: dict[str, Any], form: MediaForm) -> None:

@@ -43,6 +43,22 @@ def test_it_is_known_whether_a_client_waits_for_quiet_before_it_marks_the_end() 
     assert not Grammar(load_profile("vosk")).quiet_first
 
 
+@pytest.mark.parametrize(
+    ("media", "gap_ns"),
+    [
+        ({"kind": "audio", "chunk_ms": 100}, 100_000_000),
+        ({"kind": "audio", "chunk_bytes": 100}, 0),
+        ({"kind": "frames"}, 0),
+        ({"kind": "frames", "codec": "h264", "fps": 5}, 200_000_000),
+        ({"kind": "video", "container": "webm", "slice_ms": 2000}, 2_000_000_000),
+        ({"kind": "video", "container": "webm", "pace": "whole"}, 0),
+    ],
+)
+def test_it_is_known_how_long_media_pauses_without_an_end(media: dict[str, Any], gap_ns: int) -> None:
+    profile = load_profile("vosk").model_dump(exclude_unset=True)
+    assert Grammar(Profile.model_validate({**profile, "media": media})).gap_ns == gap_ns
+
+
 def test_an_end_mark_that_is_not_equal_byte_for_byte_is_none() -> None:
     listener = ear("vosk")
     listener.hear("text", VOSK_CONFIG)

@@ -56,6 +56,15 @@ def test_a_path_gives_back_what_was_put_at_it(selector: str) -> None:
     assert found == "word"
 
 
+def test_a_filtered_path_takes_the_element_that_fits_or_can_and_else_another_one() -> None:
+    lines = invert.put_all(None, "lines[?sure]", [{"text": "a"}])
+    said = invert.put(lines, "lines[?!sure].text", "b")
+    assert (jmespath.search("lines[?sure].text", said), jmespath.search("lines[?!sure].text", said)) == (["a"], ["b"])
+    assert len(said["lines"]) == 2
+    kind = invert.put({"lines": [{"text": "a"}]}, "lines[?kind == 'x'].end", 2)
+    assert kind == {"lines": [{"text": "a", "kind": "x", "end": 2}]}, "nothing of it is lost"
+
+
 @pytest.mark.parametrize(
     ("selector", "values"),
     [("lines", ["a", "b"]), ("lines", []), ("lines[*].text", ["a", "b"]), ("tokens[?kind == 'x']", [{"text": "a"}])],

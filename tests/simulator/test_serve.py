@@ -389,6 +389,25 @@ async def test_where_a_profile_has_no_end_mark_media_that_pauses_is_over(tmp_pat
     assert messages[-1][1] == {"text": "the red boat leaves at nine", "fin": True}
 
 
+async def test_slices_of_half_a_second_are_not_over_between_two_of_them(tmp_path: Path) -> None:
+    profile, log = tmp_path / "sliced.yaml", tmp_path / "log.jsonl"
+    profile.write_text(
+        "name: sliced\ntransport: {kind: websocket}\nmedia: {kind: video, container: webm, slice_ms: 500}\n"
+        "end: [{quiet: {for_s: 2, max_s: 5}}, {done: {on: [close], closes: target}}]\n"
+        "receive: {rules: [{has: text, text: {model: unkeyed, text: text, final: fin}}]}\n"
+    )
+    options = Options(profile=str(profile), first_s=0.02, final_s=1.1, partial_every_s=0, log=log)
+    async with running(options) as url, aiohttp.ClientSession() as client, client.ws_connect(url) as link:
+        for _ in range(3):
+            await link.send_bytes(b"slice")
+            await asyncio.sleep(0.6)
+        assert [message.json()["fin"] async for message in link] == [False, True]
+    (entry,) = read(log)
+    assert (entry.chunk_bytes, entry.media_sha256) == ([5] * 3, hashlib.sha256(b"slice" * 3).hexdigest())
+    assert entry.final_sent_ns is not None
+    assert entry.final_sent_ns - entry.chunks_ns[-1] >= 1_000_000_000, "twice the time from slice to slice"
+
+
 async def test_where_a_client_waits_for_quiet_before_it_marks_the_end_finals_come_before_the_mark(
     tmp_path: Path,
 ) -> None:

@@ -90,6 +90,23 @@ MODELS: list[tuple[str, list[dict[str, Any]], dict[str, Any]]] = [
         {},
     ),
     (
+        "committed lines and a tail in one list, with times",
+        [
+            {
+                "has": "lines",
+                "text": {
+                    "model": "snapshot",
+                    "committed": "lines[?sure]",
+                    "text": "text",
+                    "tail": "lines[?!sure].text",
+                    "start": "from",
+                    "end": "to",
+                },
+            }
+        ],
+        {},
+    ),
+    (
         "committed lines by a path",
         [{"has": "lines", "text": {"model": "snapshot", "committed": "lines[*].text", "tail": "buffer"}}],
         {},
@@ -222,6 +239,7 @@ def test_an_opening_is_answered_with_what_the_profile_waits_for_and_keeps() -> N
         ([{"done": {"on": ["close", "message"]}}], [{"has": "fin", "event": "done"}], {"fin": None}, False),
         ([{"done": {"on": ["close", "message"]}}], [], None, True),
         ([{"done": {"on": ["first_final"]}}], [], None, False),
+        ([{"done": {"on": ["message"], "match": "is_final"}}], [], None, False),  # the final says it
         ([], [], None, True),
     ],
 )
