@@ -4,25 +4,27 @@ Exit codes, in this precedence: 2 usage or configuration; 130 interrupted (bundl
 target; 3 the tester's verdict is INVALID; 1 an SLO is not met; 0 pass.
 """
 
-import asyncio
 import contextlib
 import dataclasses
 import inspect
 import json
 import os
 import re
+import signal
 import sys
 import time
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import loadbench
-from loadbench import conduct, prepared
-from loadbench import plan as plans
 from loadbench.report.visible import visible
+
+if TYPE_CHECKING:
+    from loadbench.plan import Plan
 
 app = typer.Typer(
     add_completion=False,
@@ -39,6 +41,14 @@ app.add_typer(profile_app, name="profile")
 TEXTS = ("target.params.", "target.headers.", "target.env.", "target.secrets.")
 Text = str | None
 Out = Annotated[Path | None, typer.Option("--out", help="folder of the bundle; must not hold a run yet")]
+
+
+class FlagError(ValueError):
+    """A command cannot be done as it was typed, or not here; `problems` holds all of it, a sentence each."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
 
 
 def main() -> int:
@@ -58,11 +68,21 @@ def main() -> int:
     return code if isinstance(code, int) else 0
 
 
+@contextlib.contextmanager
+def _loading() -> Iterator[None]:
+    """Load what only this command needs. Ctrl-C waits for its end: raised within an import it may be lost."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _look_around() -> None:
     try:
         Path.cwd()
     except OSError:
-        raise plans.PlanError(["the folder in which this was started is gone; change to another one"]) from None
+        raise FlagError(["the folder in which this was started is gone; change to another one"]) from None
 
 
 def _complain(error: Exception) -> int:
@@ -123,6 +143,9 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="no live view")] = False,
 ) -> None:
     """Stream a corpus to a service in real time, measure, judge, and leave a bundle."""
+    with _loading():
+        from loadbench import plan as plans
+
     flags = {
         "target.url": url,
         "target.profile": profile,
@@ -178,11 +201,13 @@ def search(
 
     3: the tester was too late to tell; 4: nothing was reached; 130: interrupted, and search.json has what was found.
     """
-    from loadbench import search as door
-    from loadbench.analysis.capacity import Span
+    with _loading():
+        from loadbench import plan as plans
+        from loadbench import search as door
+        from loadbench.analysis.capacity import Span
 
     if of not in {"users", "rate"}:
-        raise plans.PlanError([f"--of must be users or rate, not {of!r}"])
+        raise FlagError([f"--of must be users or rate, not {of!r}"])
     closed = of == "users"
     flags = {
         "target.url": url,
@@ -220,10 +245,14 @@ def _level(value: float) -> float:
     return int(value) if float(value).is_integer() else value
 
 
-def execute(plan: plans.Plan, out: Path | None, *, dry: bool, allow_exec: bool, as_json: bool, quiet: bool) -> int:
+def execute(plan: "Plan", out: Path | None, *, dry: bool, allow_exec: bool, as_json: bool, quiet: bool) -> int:
     """A read plan to its end: prepare, perform, print. The exit code."""
-    from loadbench.report import terminal
-    from loadbench.watch.terminal import View, encoding
+    with _loading():
+        import asyncio
+
+        from loadbench import conduct, prepared
+        from loadbench.report import terminal
+        from loadbench.watch.terminal import View, encoding
 
     with encoding(quiet) as progress:
         ready = prepared.prepare(plan, allow_exec=allow_exec, progress=progress)
@@ -252,7 +281,7 @@ def execute(plan: plans.Plan, out: Path | None, *, dry: bool, allow_exec: bool, 
 def _refuse_to_lose(unwritten: list[str]) -> None:
     """All was said already, and the records are whole: still, what was to be written is the user's to see to."""
     if unwritten:
-        raise plans.PlanError(unwritten)
+        raise FlagError(unwritten)
 
 
 @app.command()
@@ -265,7 +294,7 @@ def report(
     from loadbench.report import derive, terminal
 
     if lang not in {"en", "zh"}:
-        raise plans.PlanError([f"--lang must be en or zh, not {lang!r}"])
+        raise FlagError([f"--lang must be en or zh, not {lang!r}"])
     derived = derive.derive(bundle, lang)
     shown = json.dumps(derived.summary, indent=2, ensure_ascii=False) if as_json else ""
     print(shown or terminal.render(derived.summary, derived.scores) + f"\n\nreport   {bundle / 'report.html'}")
@@ -309,7 +338,7 @@ def _transcribed(folder: Path, command: str | None, *, allow_exec: bool) -> list
     try:
         found = transcribe(bundle, command.removeprefix("exec:"))
     except OSError as error:
-        raise plans.PlanError([f"cannot write the transcripts: {why(error)}"]) from None
+        raise FlagError([f"cannot write the transcripts: {why(error)}"]) from None
     failed = [each for each in found if each.text is None]
     return [f"{each.session}, channel {each.channel}: not made text: {each.error}" for each in failed]
 
@@ -371,7 +400,7 @@ def profile_show(
     from loadbench.session import load
 
     if schema == (name is not None) or (schema and resolved):
-        raise plans.PlanError(["profile show takes the name of a profile or a file, or --schema"])
+        raise FlagError(["profile show takes the name of a profile or a file, or --schema"])
     if name is None:
         print(show.schema())
         return
@@ -481,7 +510,9 @@ def doctor(
 
     The target, if there is a plan, is connected to and left (TCP only); all else stays on this machine.
     """
-    from loadbench.doctor import door
+    with _loading():
+        from loadbench import plan as plans
+        from loadbench.doctor import door
 
     flags = {"target.url": url, "target.profile": profile, "corpus.path": corpus}
     chosen = {key: value for key, value in flags.items() if value is not None}
@@ -496,15 +527,17 @@ def demo(
     out: Annotated[Path, typer.Option("--out", help="folder for the bundles")] = Path("runs/demo"),
 ) -> None:
     """Stream the embedded corpus to a real recogniser at 1, 4 and 8 users, all on this machine."""
-    from loadbench import demo as door
+    with _loading():
+        from loadbench import demo as door
 
     sys.exit(door.demo(out))
 
 
 def _simulate(**given: Any) -> None:
     """Serve a service whose delays are known, or a real recogniser, on loopback until Ctrl-C."""
-    from loadbench.simulator import serve, stdio
-    from loadbench.simulator.options import Options
+    with _loading():
+        from loadbench.simulator import serve, stdio
+        from loadbench.simulator.options import Options
 
     chosen = {name: _value(name, value) for name, value in given.items() if value is not None}
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # a recogniser has a thread for each stream, and no more
@@ -521,9 +554,7 @@ def _value(name: str, text: Any) -> Any:
     try:
         return tuple(float(part) if part else None for part in str(text).split(","))
     except ValueError:
-        raise plans.PlanError(
-            [f"--{name.removesuffix('_s')} is numbers of seconds with commas, not {text!r}"]
-        ) from None
+        raise FlagError([f"--{name.removesuffix('_s')} is numbers of seconds with commas, not {text!r}"]) from None
 
 
 _FLAG_KINDS: dict[Any, Any] = {
@@ -565,7 +596,7 @@ _simulate_command()
 def _headers(lines: list[str]) -> dict[str, Any]:
     wrong = [line for line in lines if ":" not in line]
     if wrong:
-        raise plans.PlanError([f'--header must be "Name: value", not {line.split("=")[0]!r}' for line in wrong])
+        raise FlagError([f'--header must be "Name: value", not {line.split("=")[0]!r}' for line in wrong])
     pairs = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     return {"target.headers": pairs} if pairs else {}
 
@@ -573,12 +604,14 @@ def _headers(lines: list[str]) -> dict[str, Any]:
 def _pairs(flag: str, lines: list[str]) -> dict[str, str]:
     wrong = [line for line in lines if not line.partition("=")[1]]
     if wrong:
-        raise plans.PlanError([f"{flag} must be NAME=..., not a word without =" for _ in wrong])
+        raise FlagError([f"{flag} must be NAME=..., not a word without =" for _ in wrong])
     return {name.strip(): value for name, _, value in (line.partition("=") for line in lines)}
 
 
 def _settings(lines: list[str]) -> dict[str, Any]:
     """`--set a.b=VALUE`: the value is read as TOML, else taken as text, as is a number where only a text can stand."""
+    from loadbench.plan import from_toml
+
     found, wrong = {}, []
     for line in lines:
         key, equals, text = line.partition("=")
@@ -586,7 +619,7 @@ def _settings(lines: list[str]) -> dict[str, Any]:
             wrong.append(f"--set must be key=value, for instance limits.final_s=10, not {line!r}")
             continue
         try:
-            value = plans.from_toml(f"value = {text}")["value"]
+            value = from_toml(f"value = {text}")["value"]
             a_text = key.strip().startswith(TEXTS) and not isinstance(value, str)
             found[key.strip()] = text.strip() if a_text else value
         except tomllib.TOMLDecodeError:
@@ -594,5 +627,5 @@ def _settings(lines: list[str]) -> dict[str, Any]:
         except ValueError as error:
             wrong.append(f"--set {key.strip()}: {error}")
     if wrong:
-        raise plans.PlanError(wrong)
+        raise FlagError(wrong)
     return found

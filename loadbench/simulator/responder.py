@@ -2,7 +2,7 @@
 
 `python -m loadbench.simulator.responder PROFILE` says on its first line where it listens, on loopback and nowhere
 else, or what stands in its way. It ends when its standard input does, and so with its parent, however that one ends. It
-leaves Ctrl-C to the parent, which shares its terminal.
+leaves Ctrl-C to the parent, which shares its terminal. The parent's side needs no server, and so loads none.
 """
 
 import asyncio
@@ -14,9 +14,6 @@ import sys
 from collections.abc import AsyncIterator
 from typing import Final
 
-from loadbench.engine.child import new_loop
-from loadbench.engine.health import raise_file_limit
-from loadbench.simulator import serve
 from loadbench.simulator.options import Options
 
 LISTENS: Final = "listens "
@@ -93,6 +90,8 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
 
 
 async def _serve(profile: str) -> None:
+    from loadbench.simulator import serve
+
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _heard_of_parent)
     options = Options(profile=profile, first_s=0.0, final_s=0.0, media_first_s=0.0, media_silence_s=0.0)
     try:
@@ -109,6 +108,9 @@ def _heard_of_parent() -> None:
 
 def main() -> None:
     """See the module."""
+    from loadbench.engine.child import new_loop
+    from loadbench.engine.health import raise_file_limit
+
     for number in (signal.SIGINT, signal.SIGHUP):  # meant for the parent, whose end is ours
         signal.signal(number, signal.SIG_IGN)
     raise_file_limit()
