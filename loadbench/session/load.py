@@ -7,6 +7,7 @@ sense of it (`check`). A problem reads `NAME.yaml:LINE: path.to.key: what is wro
 import difflib
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -76,6 +77,7 @@ def tree(text: str) -> Any:
     return _parse(text, "profile")[1]
 
 
+@lru_cache(maxsize=128)  # a search asks for its profile at each level, and a profile is frozen
 def load_text(text: str, source: str) -> Profile:
     """A profile from its text; `source` names it in messages. An end script without a done step gets the usual one.
 
@@ -171,15 +173,15 @@ class _Marks:
 
 
 def _parse(text: str, source: str) -> tuple[_Marks, Any]:
-    composer, loader = YAML(typ="safe", pure=True), YAML(typ="safe", pure=True)
-    loader.allow_duplicate_keys = True  # they are reported with all the rest
+    yaml = YAML(typ="safe", pure=True)
+    yaml.allow_duplicate_keys = True  # they are reported with all the rest
     try:
-        node = composer.compose(text)
+        node = yaml.compose(text)
         if node is None:
             raise ProfileError([f"{source}:1: the profile is empty"])
         if wild := _wild(node):
             raise ProfileError([f"{source}:{wild[0].start_mark.line + 1}: {wild[1]}"])
-        return _Marks(node), loader.load(text)
+        return _Marks(node), yaml.constructor.construct_document(node)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
