@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from tests.independent_stub import Stub
+from tests.typed import typed
 
 pytestmark = pytest.mark.realtime
 CHUNK_NS = 200_000_000
@@ -224,12 +225,12 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("words", "expected"), WRONG, ids=lambda value: " ".join(value)[-40:])
-async def test_wrong_input_gives_one_message_with_all_problems_exit_2_and_no_traceback(
+def test_wrong_input_gives_one_message_with_all_problems_exit_2_and_no_traceback(
     tmp_path: Path, words: list[str], expected: list[str]
 ) -> None:
     tone(tmp_path, 0.5)
     (tmp_path / "bad.jsonl").write_text('{"id": "a"}\nnot json\n')
-    code, out, err = await loadbench(*words, cwd=tmp_path)
+    code, out, err = typed(*words, cwd=tmp_path)
     assert code == 2, out + err
     assert "Traceback" not in err
     for part in expected:
@@ -304,11 +305,9 @@ async def test_120_sessions_at_once_are_all_open_at_once_and_each_begins_on_its_
         ('target.params.speed="2"', "target.params.speed: profile vosk has no such parameter"),
     ],
 )
-async def test_what_no_session_could_send_is_found_before_there_is_one(
-    tmp_path: Path, setting: str, sentence: str
-) -> None:
+def test_what_no_session_could_send_is_found_before_there_is_one(tmp_path: Path, setting: str, sentence: str) -> None:
     tone(tmp_path, 0.5)
-    code, out, err = await loadbench("run", *GOOD, "--set", setting, cwd=tmp_path)
+    code, out, err = typed("run", *GOOD, "--set", setting, cwd=tmp_path)
     assert code == 2, out + err
     assert sentence in err
     assert "Traceback" not in err

@@ -15,6 +15,7 @@ from loadbench.__main__ import Stream
 from tests.independent_stub import Stub
 from tests.report.conftest import Write, session, write
 from tests.test_main_job import loadbench, tone
+from tests.typed import typed
 
 __all__ = ["write"]
 ME = (sys.executable, "-m", "loadbench")
@@ -118,13 +119,13 @@ async def test_a_hang_up_drains_as_an_interrupt_does_and_a_second_one_changes_no
 
 
 @pytest.mark.parametrize("command", ["report", "score"])
-async def test_a_derived_file_that_cannot_be_written_is_named_after_the_numbers(
+def test_a_derived_file_that_cannot_be_written_is_named_after_the_numbers(
     tmp_path: Path, write: Write, command: str
 ) -> None:
     folder = write([session(number) for number in range(3)])
     for name in ("summary.json", "scores.json", "report.html"):
         (folder / name).mkdir()
-    code, out, err = await loadbench(command, "bundle", cwd=tmp_path)
+    code, out, err = typed(command, "bundle", cwd=tmp_path)
     assert code == 2
     assert "started 3" in out or '"rows": 3' in out
     assert "3 problems" in err
@@ -146,10 +147,10 @@ async def test_a_run_whose_derived_file_cannot_be_written_prints_its_numbers_and
     assert not list((tmp_path / "bundle").glob(".*.part"))
 
 
-async def test_the_score_of_a_damaged_bundle_says_so_beside_the_numbers(tmp_path: Path, write: Write) -> None:
+def test_the_score_of_a_damaged_bundle_says_so_beside_the_numbers(tmp_path: Path, write: Write) -> None:
     write([session(number) for number in range(3)])
     (tmp_path / "bundle" / "clips.jsonl").unlink()
-    code, out, err = await loadbench("score", "bundle", cwd=tmp_path)
+    code, out, err = typed("score", "bundle", cwd=tmp_path)
     assert code == 0
     assert json.loads(out)["rows"] == 0
     assert err == "loadbench: damaged: clips.jsonl: the file is missing\n"
