@@ -85,6 +85,7 @@ def errors_ms(
     return {name: sorted(values) for name, values in errors.items()}
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("profile", "channel", "first_chunk_ns"),
     [("vosk", "transcript", 200_000_000), ("http-stream", "transcript", 100_000_000), ("sign-frames", "gloss", 0)],
@@ -155,6 +156,7 @@ def own_errors_ms(folder: Path, bundle: str, first_chunk_ns: int) -> dict[str, l
     return {name: sorted(values) for name, values in errors.items()}
 
 
+@pytest.mark.alone
 async def test_500_sessions_at_once_are_measured_as_the_service_says_to_2_ms_at_the_median_and_10_ms_at_p99(
     tmp_path: Path,
 ) -> None:

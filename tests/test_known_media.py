@@ -22,7 +22,7 @@ from tests.test_known_delays import joined, simulating, speech
 from tests.test_main_job import loadbench, sessions
 from tests.typed import typed
 
-pytestmark = [pytest.mark.realtime, pytest.mark.slow]
+pytestmark = [pytest.mark.realtime, pytest.mark.alone]
 
 MS = 1_000_000
 PIECE_NS = 40 * MS

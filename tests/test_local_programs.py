@@ -28,6 +28,7 @@ def run(*words: str) -> tuple[str, ...]:
     return ("run", *words, "--out", "bundle", "--quiet", "--set", "metrics.enabled=false")
 
 
+@pytest.mark.alone
 async def test_the_known_delays_of_a_program_are_measured_through_its_pipes(tmp_path: Path) -> None:
     tone(tmp_path, 2.0)
     simulator = python("-m", "loadbench", "simulate", "--stdio", "--profile", "local-lines", "--log", "sim.jsonl")

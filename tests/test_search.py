@@ -360,6 +360,7 @@ def test_the_command_says_all_that_is_wrong_with_exit_code_2(tmp_path: Path) -> 
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.alone
 @pytest.mark.realtime
 @pytest.mark.slow
 @pytest.mark.timeout(240)  # on a busy machine each level takes seconds to start

@@ -18,6 +18,7 @@ from tests.test_main_job import loadbench, tone
 from tests.typed import typed
 
 __all__ = ["write"]
+pytestmark = pytest.mark.realtime
 ME = (sys.executable, "-m", "loadbench")
 MODULES = ["loadbench.cli", "typer", "pydantic", "loadbench.plan", "numpy", "av", "loadbench.transports.websocket"]
 INTERRUPTED = """
@@ -86,6 +87,7 @@ def test_a_stream_that_breaks_is_swallowed_and_remembered(tmp_path: Path) -> Non
         assert Stream(file).write("明") == 1
 
 
+@pytest.mark.alone
 async def test_a_run_whose_output_nobody_reads_keeps_its_own_exit_code(tmp_path: Path) -> None:
     tone(tmp_path, 1.0)
     async with Stub(final_s=0.1).serving() as url:
@@ -95,7 +97,6 @@ async def test_a_run_whose_output_nobody_reads_keeps_its_own_exit_code(tmp_path:
     assert (tmp_path / "bundle" / "done.json").is_file()
 
 
-@pytest.mark.realtime
 async def test_a_hang_up_drains_as_an_interrupt_does_and_a_second_one_changes_nothing(tmp_path: Path) -> None:
     tone(tmp_path, 1.0)
     async with Stub(final_s=0.1).serving() as url:

@@ -51,6 +51,11 @@ async def responding(profile: str) -> AsyncIterator[Responder]:
         await _ended(process)
 
 
+def at_once(profile: str) -> Options:
+    """A service that has no delays."""
+    return Options(profile=profile, first_s=0.0, final_s=0.0, media_first_s=0.0, media_silence_s=0.0)
+
+
 async def _spawned(profile: str) -> asyncio.subprocess.Process:
     """A Ctrl-C or hang-up meant for us may come before the child can ignore it, so the child is born deaf to them."""
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
@@ -93,9 +98,8 @@ async def _serve(profile: str) -> None:
     from loadbench.simulator import serve
 
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _heard_of_parent)
-    options = Options(profile=profile, first_s=0.0, final_s=0.0, media_first_s=0.0, media_silence_s=0.0)
     try:
-        await serve.serve(options, ready=lambda url: print(f"{LISTENS}{url}", flush=True))
+        await serve.serve(at_once(profile), ready=lambda url: print(f"{LISTENS}{url}", flush=True))
     except ValueError as error:
         print("; ".join(getattr(error, "problems", [str(error)])), flush=True)
 

@@ -20,7 +20,7 @@ from tests.conformance import play
 from tests.conformance.services import HEAD, reset
 from tests.transports.conftest import BINARY, CLOSE, CONTINUATION, PING, TEXT, Far
 
-pytestmark = pytest.mark.realtime
+pytestmark = [pytest.mark.realtime, pytest.mark.xdist_group("wire")]
 PATIENCE_S = 30
 LIMITS = {"silence_s": 1.5, "final_s": 2.0, "close_s": 0.3, "message_bytes": 700_000}
 READY, RED, FINAL, DONE = b'{"ready": true}', b'{"partial": "red"}', '{"final": "红船"}'.encode(), b'{"done": true}'

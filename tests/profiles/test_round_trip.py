@@ -27,7 +27,7 @@ from loadbench.simulator.serve import running
 from loadbench.simulator.speak import Speaker
 from tests.media.making import tone, wav
 
-pytestmark = pytest.mark.realtime
+pytestmark = [pytest.mark.realtime, pytest.mark.xdist_group("round trip")]
 FIRST_S, FINAL_S, MEDIA_S = 0.3, 0.4, 1.2
 COARSE_S = 1.0  # what a busy machine may add
 TOGETHER = 6  # trips at a time
