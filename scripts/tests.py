@@ -24,8 +24,8 @@ SLOWEST: Final = 10
 
 
 def run(marks: str, processes: int, results: Path) -> int:
-    """One part; pytest's exit code. A group (`xdist_group`) stays in one process, for its tests share a fixture."""
-    spread = ["-n", str(processes), "--dist", "loadgroup"] if processes else ["-p", "no:xdist"]
+    """One part; pytest's exit code. A file stays in one process, for its tests may share a fixture."""
+    spread = ["-n", str(processes), "--dist", "loadfile", "--no-loadscope-reorder"] if processes else []
     told = [f"--junitxml={results}", "-o", "junit_duration_report=total"]
     # The tests start some hundred interpreters; without compiled files each would compile the package anew.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

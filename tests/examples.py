@@ -1,4 +1,4 @@
-"""How many examples a property is tried with: LOADBENCH_TESTS=thorough for a night, else what a person waits for."""
+"""How many examples a property is tried with: what a person waits for, or many new ones: LOADBENCH_TESTS=thorough."""
 
 import os
 from typing import Final

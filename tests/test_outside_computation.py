@@ -19,7 +19,7 @@ import pytest
 from tests.foreign_service import Call, Service
 from tests.test_main_job import loadbench, tone
 
-pytestmark = [pytest.mark.realtime, pytest.mark.xdist_group("outside computation")]
+pytestmark = pytest.mark.realtime
 
 CUT = ("interrupted", "time_up")
 SHARES = {"p50": 50, "p90": 90, "p95": 95, "p99": 99, "max": 100}

@@ -14,7 +14,7 @@ import pytest
 
 from tests.test_main_job import sessions, tone
 
-pytestmark = [pytest.mark.realtime, pytest.mark.xdist_group("plugin")]
+pytestmark = pytest.mark.realtime
 HERE = Path(__file__).parent
 EXAMPLE = HERE / "wyoming"
 

@@ -9,7 +9,6 @@ from loadbench.results.record import SessionRecord
 from tests.conformance.play import WAYS, in_memory, likeness, misplaced, on_way, sentence, talks
 from tests.transports.conftest import Certificates
 
-pytestmark = pytest.mark.xdist_group("conformance")
 Records = dict[str, SessionRecord]
 PAIRS = [(way, name) for way in WAYS[1:] for name, talk in talks().items() if way in talk.ways]
 

@@ -27,9 +27,11 @@ from loadbench.simulator.serve import running
 from loadbench.simulator.speak import Speaker
 from tests.media.making import tone, wav
 
-pytestmark = [pytest.mark.realtime, pytest.mark.xdist_group("round trip")]
+pytestmark = [pytest.mark.realtime, pytest.mark.alone]
 FIRST_S, FINAL_S, MEDIA_S = 0.3, 0.4, 1.2
+LONG_S = 3.0  # of media that are to be cut in their middle, however late the service is
 COARSE_S = 1.0  # what a busy machine may add
+START_S = 10.0  # and what it may take to start a local program, which is an interpreter, while the media runs
 TOGETHER = 6  # trips at a time
 TEXTS = {"transcript": "the red boat leaves at nine", "text": "el barco rojo sale a las nueve"}
 GLOSS = ["BOAT", "RED", "NINE"]
@@ -47,16 +49,16 @@ class Trip:
             self.records.append(event)
 
 
-def corpus(folder: Path, profile: Profile) -> Path:
+def corpus(folder: Path, profile: Profile, media_s: float) -> Path:
     """One clip of what the profile sends, with every kind of reference."""
     row: dict[str, Any] = {"id": "clip", "source_lang": "en", "target_lang": "es", **TEXTS}
     sound, pictures = (
         {"audio_filepath": "clip.wav"},
         {"frames_dir": "frames", "frames_pattern": "image%02d.png", "fps": 10},
     )
-    wav(folder / "clip.wav", tone(MEDIA_S).astype("<i2").tobytes())
+    wav(folder / "clip.wav", tone(media_s).astype("<i2").tobytes())
     (folder / "frames").mkdir()
-    for number in range(round(MEDIA_S * 10)):
+    for number in range(round(media_s * 10)):
         picture = Image.new("RGB", (64, 48), (number * 9 % 256, 90, 200))
         picture.save(folder / "frames" / f"image{number:02d}.png")
     if profile.media.also is not None:
@@ -96,7 +98,7 @@ async def serving(folder: Path, profile: Profile, path: Path, **habits: Any) -> 
 async def travel(folder: Path, name: str, **habits: Any) -> Trip:
     """Let one session of ours talk with the simulator, both by the profile; `habits` are the latter's."""
     profile, trip = load_profile(name), Trip()
-    path = await asyncio.to_thread(corpus, folder, profile)
+    path = await asyncio.to_thread(corpus, folder, profile, LONG_S if "drop_s" in habits else MEDIA_S)
     target: dict[str, Any] = {
         "profile": name, "secrets": {key: f"env:{variable(key, profile)}" for key in secret_names(profile)}
     }  # fmt: skip
@@ -169,6 +171,7 @@ def travelled(tmp_path_factory: pytest.TempPathFactory) -> Travel:
 @pytest.mark.parametrize("name", shipped())
 def test_a_session_with_the_simulator_is_ok_and_hears_every_text_at_its_time(name: str, travelled: Travel) -> None:
     profile = load_profile(name)
+    late_s = START_S if profile.transport.kind == "process" else COARSE_S
     trip = travelled(name, FINE)
     (record,), (entry,) = trip.records, trip.entries
     assert (record.outcome, record.cause, record.warnings) == ("ok", "", [])
@@ -192,7 +195,7 @@ def test_a_session_with_the_simulator_is_ok_and_hears_every_text_at_its_time(nam
         begins_s = MEDIA_S if profile.media.pace == "whole" else 0.0
         partial = voice.partial(channel.partition(":")[0], "x")
         ends_s = begins_s + FIRST_S if partial else MEDIA_S + FINAL_S  # without partials the first output is the final
-        assert begins_s + FIRST_S <= first_s <= ends_s + COARSE_S
+        assert begins_s + FIRST_S <= first_s <= ends_s + late_s
     texts = {name: channel for name, channel in utterance.channels.items() if channel.media is None}
     headline = next((texts[name] for name in texts if name.partition(":")[0] == profile.headline), None)
     spoken = headline or next(iter(texts.values()))  # beside a headline of media, the words
@@ -200,7 +203,7 @@ def test_a_session_with_the_simulator_is_ok_and_hears_every_text_at_its_time(nam
     assert utterance.source_end_ns is not None
     final_s = (spoken.last_final_ns - utterance.source_end_ns) / 1e9
     silence_s = sum(step.silence_s or 0.0 for step in profile.end)  # sent behind the clip
-    assert FINAL_S - 0.001 <= final_s <= FINAL_S + silence_s + COARSE_S
+    assert FINAL_S - 0.001 <= final_s <= FINAL_S + silence_s + late_s
     assert entry.end_ns is not None
     assert entry.end_ns >= utterance.source_end_ns
 
@@ -249,7 +252,7 @@ def test_a_connection_of_many_requests_that_is_reset_in_the_media_is_lost(name: 
     trip = travelled(name, RESETS)
     (record,), (entry,) = trip.records, trip.entries
     assert (record.outcome, record.side, entry.outcome) == ("lost", "target", "dropped"), record.cause
-    assert re.match(r"lost without close: the connection was (cut|reset) [01]\.\d\d s into the media", record.cause)
+    assert re.match(r"lost without close: the connection was (cut|reset) [0-2]\.\d\d s into the media", record.cause)
 
 
 @pytest.mark.parametrize("name", carriers("process"))
@@ -266,7 +269,7 @@ def test_a_connection_that_is_cut_in_the_media_is_lost_and_keeps_what_was_heard(
     trip = travelled(name, HANGS_UP)
     (record,), (entry,) = trip.records, trip.entries
     assert (record.outcome, record.side, entry.outcome) == ("lost", "target", "dropped"), record.cause
-    assert re.match(r"lost without close: the connection was (cut|reset) [01]\.\d\d s into the media", record.cause)
+    assert re.match(r"lost without close: the connection was (cut|reset) [0-2]\.\d\d s into the media", record.cause)
     (utterance,) = record.utterances
     assert (utterance.done_ns, utterance.eos_ns) == (None, None)
     assert any(channel.first_ns is not None for channel in utterance.channels.values())
