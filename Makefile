@@ -23,8 +23,9 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# LOADBENCH_TESTS=thorough for many times the examples of each property; some tests: .venv/bin/python -m pytest PATH
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python scripts/tests.py
 
 # BENCH=--quick for two minutes instead of twelve; one part: BENCH="floor W1:500"
 bench: $(VENV)/.dev

@@ -4,7 +4,6 @@ Exit codes, in this precedence: 2 usage or configuration; 130 interrupted (bundl
 target; 3 the tester's verdict is INVALID; 1 an SLO is not met; 0 pass.
 """
 
-import asyncio
 import contextlib
 import dataclasses
 import functools
@@ -12,20 +11,22 @@ import inspect
 import json
 import os
 import re
+import signal
 import sys
 import time
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import loadbench
-from loadbench import conduct, corpora, prepared
-from loadbench import plan as plans
-from loadbench.corpus.manifest import CorpusError
 from loadbench.report.visible import visible
+
+if TYPE_CHECKING:
+    from loadbench import corpora
+    from loadbench.plan import Plan
 
 app = typer.Typer(
     add_completion=False,
@@ -47,6 +48,14 @@ A_CORPUS = "a manifest, or the folder of a corpus (loadbench corpus list)"
 Out = Annotated[Path | None, typer.Option("--out", help="folder of the bundle; must not hold a run yet")]
 
 
+class FlagError(ValueError):
+    """A command cannot be done as it was typed, or not here; `problems` holds all of it, a sentence each."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
 def main() -> int:
     """Run a command; the user's trouble is one message with all problems, and exit code 2. The exit code."""
     try:
@@ -64,11 +73,21 @@ def main() -> int:
     return code if isinstance(code, int) else 0
 
 
+@contextlib.contextmanager
+def _loading() -> Iterator[None]:
+    """Load what only this command needs. Ctrl-C waits for its end: raised within an import it may be lost."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _look_around() -> None:
     try:
         Path.cwd()
     except OSError:
-        raise plans.PlanError(["the folder in which this was started is gone; change to another one"]) from None
+        raise FlagError(["the folder in which this was started is gone; change to another one"]) from None
 
 
 def _complain(error: Exception) -> int:
@@ -132,6 +151,9 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="no live view")] = False,
 ) -> None:
     """Stream a corpus to a service in real time, measure, judge, and leave a bundle."""
+    with _loading():
+        from loadbench import plan as plans
+
     flags = {
         **_endpoints(url),
         "target.profile": profile,
@@ -190,11 +212,13 @@ def search(
 
     3: the tester was too late to tell; 4: nothing was reached; 130: interrupted, and search.json has what was found.
     """
-    from loadbench import search as door
-    from loadbench.analysis.capacity import Span
+    with _loading():
+        from loadbench import plan as plans
+        from loadbench import search as door
+        from loadbench.analysis.capacity import Span
 
     if of not in {"users", "rate"}:
-        raise plans.PlanError([f"--of must be users or rate, not {of!r}"])
+        raise FlagError([f"--of must be users or rate, not {of!r}"])
     closed = of == "users"
     flags = {
         **_endpoints(url),
@@ -232,10 +256,14 @@ def _level(value: float) -> float:
     return int(value) if float(value).is_integer() else value
 
 
-def execute(plan: plans.Plan, out: Path | None, *, dry: bool, allow_exec: bool, as_json: bool, quiet: bool) -> int:
+def execute(plan: "Plan", out: Path | None, *, dry: bool, allow_exec: bool, as_json: bool, quiet: bool) -> int:
     """A read plan to its end: prepare, perform, print. The exit code."""
-    from loadbench.report import terminal
-    from loadbench.watch.terminal import View, encoding
+    with _loading():
+        import asyncio
+
+        from loadbench import conduct, prepared
+        from loadbench.report import terminal
+        from loadbench.watch.terminal import View, encoding
 
     with encoding(quiet) as progress:
         ready = prepared.prepare(plan, allow_exec=allow_exec, progress=progress)
@@ -264,7 +292,7 @@ def execute(plan: plans.Plan, out: Path | None, *, dry: bool, allow_exec: bool, 
 def _refuse_to_lose(unwritten: list[str]) -> None:
     """All was said already, and the records are whole: still, what was to be written is the user's to see to."""
     if unwritten:
-        raise plans.PlanError(unwritten)
+        raise FlagError(unwritten)
 
 
 @app.command()
@@ -277,7 +305,7 @@ def report(
     from loadbench.report import derive, terminal
 
     if lang not in {"en", "zh"}:
-        raise plans.PlanError([f"--lang must be en or zh, not {lang!r}"])
+        raise FlagError([f"--lang must be en or zh, not {lang!r}"])
     derived = derive.derive(bundle, lang)
     shown = json.dumps(derived.summary, indent=2, ensure_ascii=False) if as_json else ""
     print(shown or terminal.render(derived.summary, derived.scores) + f"\n\nreport   {bundle / 'report.html'}")
@@ -321,7 +349,7 @@ def _transcribed(folder: Path, command: str | None, *, allow_exec: bool) -> list
     try:
         found = transcribe(bundle, command.removeprefix("exec:"))
     except OSError as error:
-        raise plans.PlanError([f"cannot write the transcripts: {why(error)}"]) from None
+        raise FlagError([f"cannot write the transcripts: {why(error)}"]) from None
     failed = [each for each in found if each.text is None]
     return [f"{each.session}, channel {each.channel}: not made text: {each.error}" for each in failed]
 
@@ -345,6 +373,8 @@ def _of_corpus(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def whole(**given: Any) -> None:
+        from loadbench import corpora
+
         chosen = {name: given.pop(name) for name in _FILTERS}
         ids = tuple(filter(None, (name.strip() for name in (chosen.pop("ids") or "").split(","))))
         path = given.pop("path")
@@ -366,7 +396,7 @@ def _of_corpus(command: Callable[..., None]) -> Callable[..., None]:
 @corpus_app.command("check")
 @_of_corpus
 def corpus_check(
-    question: corpora.Question,
+    question: "corpora.Question",
     media: Annotated[bool, typer.Option(help="decode the media and compare them with what is declared")] = True,
     activity: Annotated[
         bool, typer.Option("--activity", help="estimate when speech begins and ends where the corpus does not say it")
@@ -374,6 +404,7 @@ def corpus_check(
     as_json: Annotated[bool, typer.Option("--json", help="print all of it as JSON, nothing shortened")] = False,
 ) -> None:
     """Read a corpus, say all that is wrong with it, and count what it holds. Exit code 2 where there are problems."""
+    from loadbench import corpora
     from loadbench.watch.terminal import counting
 
     with counting("checking") as progress:
@@ -389,7 +420,7 @@ def corpus_check(
 @corpus_app.command("convert")
 @_of_corpus
 def corpus_convert(
-    question: corpora.Question,
+    question: "corpora.Question",
     out: Annotated[Path, typer.Argument(metavar="OUT.jsonl", help="the manifest to write")],
     estimate_activity: Annotated[
         bool, typer.Option("--estimate-activity", help="with an estimate of when speech begins and ends, marked as one")
@@ -399,6 +430,8 @@ def corpus_convert(
 
     Exit code 2 where there are problems; the clips that have none are written.
     """
+    from loadbench import corpora
+    from loadbench.corpus.manifest import CorpusError
     from loadbench.watch.terminal import counting
 
     with counting("converting") as progress:
@@ -414,13 +447,15 @@ def corpus_convert(
 @corpus_app.command("list")
 @_of_corpus
 def corpus_list(
-    question: corpora.Question | None = None,
+    question: "corpora.Question | None" = None,
     schema: Annotated[bool, typer.Option("--schema", help="the JSON Schema of a line of our manifest")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object a line")] = False,
 ) -> None:
     """The corpora that are known, or the clips of one."""
+    from loadbench import corpora
+
     if schema and question is not None:
-        raise plans.PlanError(["corpus list takes a corpus or --schema, not both"])
+        raise FlagError(["corpus list takes a corpus or --schema, not both"])
     if schema:
         print(corpora.schema())
         return
@@ -432,7 +467,7 @@ def corpus_list(
 @corpus_app.command("prepare")
 @_of_corpus
 def corpus_prepare(
-    question: corpora.Question,
+    question: "corpora.Question",
     profile: Annotated[str, typer.Option(help="for which profile")],
     cache: Annotated[Path | None, typer.Option(help="where; the run then needs media.cache set to it")] = None,
     lead_in: Annotated[float, typer.Option(help="media.lead_in_s of the run", min=0, max=3600)] = 0.0,
@@ -479,7 +514,7 @@ def profile_show(
     from loadbench.session import load
 
     if schema == (name is not None) or (schema and resolved):
-        raise plans.PlanError(["profile show takes the name of a profile or a file, or --schema"])
+        raise FlagError(["profile show takes the name of a profile or a file, or --schema"])
     if name is None:
         print(show.schema())
         return
@@ -589,7 +624,9 @@ def doctor(
 
     The target, if there is a plan, is connected to and left (TCP only); all else stays on this machine.
     """
-    from loadbench.doctor import door
+    with _loading():
+        from loadbench import plan as plans
+        from loadbench.doctor import door
 
     flags = {"target.url": url, "target.profile": profile, "corpus.path": corpus}
     chosen = {key: value for key, value in flags.items() if value is not None}
@@ -604,15 +641,17 @@ def demo(
     out: Annotated[Path, typer.Option("--out", help="folder for the bundles")] = Path("runs/demo"),
 ) -> None:
     """Stream the embedded corpus to a real recogniser at 1, 4 and 8 users, all on this machine."""
-    from loadbench import demo as door
+    with _loading():
+        from loadbench import demo as door
 
     sys.exit(door.demo(out))
 
 
 def _simulate(**given: Any) -> None:
     """Serve a service whose delays are known, or a real recogniser, on loopback until Ctrl-C."""
-    from loadbench.simulator import serve, stdio
-    from loadbench.simulator.options import Options
+    with _loading():
+        from loadbench.simulator import serve, stdio
+        from loadbench.simulator.options import Options
 
     chosen = {name: _value(name, value) for name, value in given.items() if value is not None}
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # a recogniser has a thread for each stream, and no more
@@ -629,9 +668,7 @@ def _value(name: str, text: Any) -> Any:
     try:
         return tuple(float(part) if part else None for part in str(text).split(","))
     except ValueError:
-        raise plans.PlanError(
-            [f"--{name.removesuffix('_s')} is numbers of seconds with commas, not {text!r}"]
-        ) from None
+        raise FlagError([f"--{name.removesuffix('_s')} is numbers of seconds with commas, not {text!r}"]) from None
 
 
 _FLAG_KINDS: dict[Any, Any] = {
@@ -673,7 +710,7 @@ _simulate_command()
 def _headers(lines: list[str]) -> dict[str, Any]:
     wrong = [line for line in lines if ":" not in line]
     if wrong:
-        raise plans.PlanError([f'--header must be "Name: value", not {line.split("=")[0]!r}' for line in wrong])
+        raise FlagError([f'--header must be "Name: value", not {line.split("=")[0]!r}' for line in wrong])
     pairs = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     return {"target.headers": pairs} if pairs else {}
 
@@ -681,7 +718,7 @@ def _headers(lines: list[str]) -> dict[str, Any]:
 def _pairs(flag: str, lines: list[str]) -> dict[str, str]:
     wrong = [line for line in lines if not line.partition("=")[1]]
     if wrong:
-        raise plans.PlanError([f"{flag} must be NAME=..., not a word without =" for _ in wrong])
+        raise FlagError([f"{flag} must be NAME=..., not a word without =" for _ in wrong])
     return {name.strip(): value for name, _, value in (line.partition("=") for line in lines)}
 
 
@@ -694,6 +731,8 @@ def _endpoints(urls: list[str] | None) -> dict[str, Any]:
 
 def _settings(lines: list[str]) -> dict[str, Any]:
     """`--set a.b=VALUE`: the value is read as TOML, else taken as text, as is a number where only a text can stand."""
+    from loadbench.plan import from_toml
+
     found, wrong = {}, []
     for line in lines:
         key, equals, text = line.partition("=")
@@ -701,7 +740,7 @@ def _settings(lines: list[str]) -> dict[str, Any]:
             wrong.append(f"--set must be key=value, for instance limits.final_s=10, not {line!r}")
             continue
         try:
-            value = plans.from_toml(f"value = {text}")["value"]
+            value = from_toml(f"value = {text}")["value"]
             a_text = key.strip().startswith(TEXTS) and not isinstance(value, str)
             found[key.strip()] = text.strip() if a_text else value
         except tomllib.TOMLDecodeError:
@@ -709,5 +748,5 @@ def _settings(lines: list[str]) -> dict[str, Any]:
         except ValueError as error:
             wrong.append(f"--set {key.strip()}: {error}")
     if wrong:
-        raise plans.PlanError(wrong)
+        raise FlagError(wrong)
     return found

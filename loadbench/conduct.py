@@ -35,7 +35,8 @@ from loadbench.results.tick import Tick
 from loadbench.session.ending import judged_again
 from loadbench.session.message import media_kinds
 from loadbench.session.profile import Profile
-from loadbench.simulator import responder, serve
+from loadbench.simulator import responder
+from loadbench.simulator.options import SERVED
 from loadbench.watch.exporter import Exporter
 from loadbench.watch.terminal import View
 from loadbench.watch.writer import Writer
@@ -112,7 +113,7 @@ async def _with_canary(prepared: Prepared, stack: contextlib.AsyncExitStack, vie
     if not asked.canary.users:
         return prepared.start
     kind = prepared.profile.transport.kind
-    if kind not in serve.SERVED:
+    if kind not in SERVED:
         told["canary"] = {"users": 0, "why": f"there is no responder for the transport {kind}"}
         return prepared.start
     try:

@@ -77,6 +77,7 @@ async def limited(files: int, *words: str, cwd: Path) -> tuple[int, str, str]:
 # ---- B01: a hidden pool of connections
 
 
+@pytest.mark.alone
 @pytest.mark.realtime
 async def test_b01_120_http_streams_at_once_are_all_open_at_once_and_each_begins_on_its_plan(tmp_path: Path) -> None:
     """The same over WebSocket stands in test_main_job."""
@@ -140,6 +141,7 @@ async def test_file_handles_that_run_out_in_mid_run_are_the_testers_doing_and_ne
 # ---- B16: relative sleeps stretch real time
 
 
+@pytest.mark.alone
 @pytest.mark.realtime
 @pytest.mark.slow
 async def test_b16_50_sessions_of_500_chunks_and_a_short_tail_end_at_10_010_s_as_the_service_sees_it(
@@ -281,6 +283,7 @@ async def test_a_session_that_outlives_its_stage_counts_in_it_with_its_whole_len
 # ---- B24: a dead task takes its session out of the books
 
 
+@pytest.mark.alone
 @pytest.mark.realtime
 async def test_b24_eight_bad_sessions_of_fifty_are_in_the_books_with_their_raw_text_and_no_other_is_touched(
     tmp_path: Path,
@@ -367,6 +370,7 @@ def test_b27_a_connect_of_90_s_among_99_of_a_fifth_of_a_second_is_in_the_summary
 # ---- short checks
 
 
+@pytest.mark.alone
 @pytest.mark.realtime
 async def test_a_name_whose_first_address_is_ipv6_and_dead_costs_connect_time_and_the_address_taken_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -416,6 +420,7 @@ def _wire_for_sockets(folder: Path, entry: Any, profile: Any) -> None:
     entry.wire, entry.joined = str(place), joined
 
 
+@pytest.mark.alone
 @pytest.mark.realtime
 @pytest.mark.parametrize(("name", "scheme"), [("websocket", "ws"), ("http", "http")])
 async def test_small_messages_go_back_and_forth_in_less_than_5_ms(name: str, scheme: str) -> None:

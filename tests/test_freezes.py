@@ -106,6 +106,7 @@ def answer_s(planned_s: float, stopped_s: float, resumed_s: float) -> float:
     return max(heard_s + FINAL_S, resumed_s) - end_s
 
 
+@pytest.mark.alone
 @pytest.mark.realtime
 @pytest.mark.slow
 async def test_a_service_that_is_stopped_for_5_s_is_seen_in_full_and_the_tester_stays_valid(tmp_path: Path) -> None:
@@ -193,6 +194,7 @@ def tells_everywhere_that_the_tester_was_late(folder: Path, out: str) -> None:
     assert 'class="unusable"' in page
 
 
+@pytest.mark.alone
 @pytest.mark.realtime
 async def test_a_tester_that_is_stopped_for_2_s_ends_with_3_and_says_so_in_every_file(tmp_path: Path) -> None:
     tone(tmp_path, 1.0)
@@ -219,6 +221,7 @@ async def test_a_tester_that_is_stopped_for_2_s_ends_with_3_and_says_so_in_every
     assert found["sessions"]["finished"] == 10, "the service did nothing wrong, and is not blamed"
 
 
+@pytest.mark.alone
 @pytest.mark.realtime
 @pytest.mark.parametrize(("how", "cause"), [("sleep", "; cause: "), ("burn", "; cause: processor")])
 async def test_a_tester_that_stands_still_for_50_of_every_100_ms_is_late_and_prints_by_how_much(

@@ -85,6 +85,7 @@ def errors_ms(
     return {name: sorted(values) for name, values in errors.items()}
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("profile", "channel", "first_chunk_ns"),
     [("vosk", "transcript", 200_000_000), ("http-stream", "transcript", 100_000_000), ("sign-frames", "gloss", 0)],
@@ -155,6 +156,7 @@ def own_errors_ms(folder: Path, bundle: str, first_chunk_ns: int) -> dict[str, l
     return {name: sorted(values) for name, values in errors.items()}
 
 
+@pytest.mark.alone
 async def test_500_sessions_at_once_are_measured_as_the_service_says_to_2_ms_at_the_median_and_10_ms_at_p99(
     tmp_path: Path,
 ) -> None:
@@ -178,10 +180,10 @@ async def test_500_sessions_at_once_are_measured_as_the_service_says_to_2_ms_at_
     assert summary["users"]["active_max"] == 500
     assert summary["sessions"]["started"] == summary["sessions"]["finished"] == 500
     errors = own_errors_ms(tmp_path, attempt, 500_000_000)
-    assert errors["read"][0] > -2, "an end mark that the service read before it was handed over"
     if summary["verdict"]["state"] == "INVALID":
         pytest.skip(f"this machine was too busy to measure: {summary['verdict']['reasons']}")
     valid = summary["verdict"]["state"] == "VALID"
+    assert errors["read"][0] > -2, "an end mark that the service read before it was handed over"
     for name in ("first", "final"):
         assert len(errors[name]) == 500
         assert statistics.median(errors[name]) <= (2 if valid else 10), name

@@ -20,8 +20,9 @@ from loadbench.simulator import log
 from tests.media.test_container import video
 from tests.test_known_delays import joined, simulating, speech
 from tests.test_main_job import loadbench, sessions
+from tests.typed import typed
 
-pytestmark = [pytest.mark.realtime, pytest.mark.slow]
+pytestmark = [pytest.mark.realtime, pytest.mark.alone]
 
 MS = 1_000_000
 PIECE_NS = 40 * MS
@@ -116,7 +117,7 @@ async def test_speech_is_timed_as_the_service_says_and_a_sample_can_be_heard_and
     assert len(samples) == 48000
     assert not samples[: 4800 - 1].any()
     command = """python3 -c "import sys\nfor p in sys.stdin: print('{\\"text\\": \\"das rote boot\\"}', flush=True)" """
-    code, out, err = await loadbench("score", "bundle", "--transcribe", command, cwd=tmp_path)
+    code, out, err = typed("score", "bundle", "--transcribe", command, cwd=tmp_path)
     assert code == 0, err
     scored = json.loads(out)["channels"]["speech"]
     assert (scored["n"], scored["wer"]["value"], scored["unit"]) == (1, 0.0, "word")

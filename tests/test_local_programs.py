@@ -13,6 +13,7 @@ import pytest
 
 from loadbench.simulator.log import read
 from tests.test_main_job import loadbench, sessions, tone
+from tests.typed import typed
 
 pytestmark = pytest.mark.realtime
 HERE = Path(__file__).parent
@@ -27,6 +28,7 @@ def run(*words: str) -> tuple[str, ...]:
     return ("run", *words, "--out", "bundle", "--quiet", "--set", "metrics.enabled=false")
 
 
+@pytest.mark.alone
 async def test_the_known_delays_of_a_program_are_measured_through_its_pipes(tmp_path: Path) -> None:
     tone(tmp_path, 2.0)
     simulator = python("-m", "loadbench", "simulate", "--stdio", "--profile", "local-lines", "--log", "sim.jsonl")
@@ -144,12 +146,12 @@ REFUSED: list[tuple[str, tuple[str, ...], str]] = [
 
 
 @pytest.mark.parametrize(("more", "flags", "problem"), REFUSED)
-async def test_a_command_that_nobody_typed_or_that_cannot_run_is_refused_before_anything_starts(
+def test_a_command_that_nobody_typed_or_that_cannot_run_is_refused_before_anything_starts(
     tmp_path: Path, more: str, flags: tuple[str, ...], problem: str
 ) -> None:
     tone(tmp_path, 0.3)
     (tmp_path / "plan.toml").write_text(f'corpus.path = "."\n[target]\nprofile = "local-text"\n{more}\n')
-    code, out, err = await loadbench(*run("plan.toml", *flags), cwd=tmp_path)
+    code, out, err = typed(*run("plan.toml", *flags), cwd=tmp_path)
     assert code == 2, out + err
     assert problem in err
     assert "Traceback" not in err

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from tests.independent_stub import Stub
+from tests.typed import typed
 
 pytestmark = pytest.mark.realtime
 CHUNK_NS = 200_000_000
@@ -51,6 +52,7 @@ def sessions(folder: Path) -> list[dict[str, Any]]:
     return [record for record in map(json.loads, lines) if record["type"] == "session"]
 
 
+@pytest.mark.alone
 async def test_pace_bytes_and_both_response_times_agree_with_what_a_foreign_service_saw(tmp_path: Path) -> None:
     media = tone(tmp_path, 3.05)
     stub = Stub(first_s=0.3, final_s=0.5)
@@ -60,7 +62,9 @@ async def test_pace_bytes_and_both_response_times_agree_with_what_a_foreign_serv
             *("--out", "bundle", "--quiet"),
             cwd=tmp_path,
         )
-    assert code == 0, out + err
+    assert code in (0, 3), out + err
+    summary = json.loads((tmp_path / "bundle" / "summary.json").read_text())
+    near_ms = 10 if summary["verdict"]["state"] == "VALID" else 50
     found = sessions(tmp_path / "bundle")
     assert sorted(record["id"] for record in found) == sorted(stub.seen)
     assert len(found) == 16
@@ -76,14 +80,13 @@ async def test_pace_bytes_and_both_response_times_agree_with_what_a_foreign_serv
         captured = [zero + min((i + 1) * CHUNK_NS, 3_050_000_000) for i in range(16)]
         assert all(at >= due for at, due in zip(seen.arrivals, captured, strict=True)), "a chunk before its capture"
         assert seen.eof_ns >= zero + 3_050_000_000, "the end mark before the end of the media"
-        assert statistics.median(at - due for at, due in zip(seen.arrivals, captured, strict=True)) < 10e6
+        assert statistics.median(at - due for at, due in zip(seen.arrivals, captured, strict=True)) < near_ms * 1e6
         errors["first"].append(abs(channel["first_ns"] - zero - (seen.partial_ns - seen.arrivals[0] + CHUNK_NS)) / 1e6)
         errors["final"].append(
             abs(channel["last_final_ns"] - utterance["source_end_ns"] - (seen.final_ns - seen.eof_ns)) / 1e6
         )
     for name, values in errors.items():
-        assert statistics.median(values) <= 10, (name, sorted(values))
-    summary = json.loads((tmp_path / "bundle" / "summary.json").read_text())
+        assert statistics.median(values) <= near_ms, (name, sorted(values))
     assert summary["sessions"]["started"] == 16
     p50 = summary["response"]["transcript"]["final_from_source_end"]["finished"]["p50"]["value_s"]
     assert p50 == pytest.approx(0.5, abs=0.05)
@@ -110,7 +113,7 @@ async def test_the_endpoint_is_scraped_while_the_run_goes_on_and_its_last_word_i
                 float(line.split()[1]) for line in page.splitlines() if line.startswith("loadbench_sessions_active ")
             ]
         code, out, err = await run
-    assert code == 0, out + err
+    assert code in (0, 3), out + err
     assert max(active) == 3
     last = (tmp_path / "bundle" / "metrics.prom").read_text()
     assert "loadbench_sessions_started_total 6.0" in last
@@ -224,12 +227,12 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("words", "expected"), WRONG, ids=lambda value: " ".join(value)[-40:])
-async def test_wrong_input_gives_one_message_with_all_problems_exit_2_and_no_traceback(
+def test_wrong_input_gives_one_message_with_all_problems_exit_2_and_no_traceback(
     tmp_path: Path, words: list[str], expected: list[str]
 ) -> None:
     tone(tmp_path, 0.5)
     (tmp_path / "bad.jsonl").write_text('{"id": "a"}\nnot json\n')
-    code, out, err = await loadbench(*words, cwd=tmp_path)
+    code, out, err = typed(*words, cwd=tmp_path)
     assert code == 2, out + err
     assert "Traceback" not in err
     for part in expected:
@@ -271,12 +274,13 @@ async def test_secrets_of_a_run_are_in_no_file_and_on_no_screen(tmp_path: Path) 
             )
     finally:
         del os.environ["STUB_TOKEN"]
-    assert code == 0, out + err
+    assert code in (0, 3), out + err
     everything = out + err + "".join(path.read_text() for path in (tmp_path / "bundle").rglob("*") if path.is_file())
     for secret in ("tok-FAKE-71", "key-FAKE-72", "pw-FAKE-73"):
         assert secret not in everything
 
 
+@pytest.mark.alone
 async def test_120_sessions_at_once_are_all_open_at_once_and_each_begins_on_its_plan(tmp_path: Path) -> None:
     tone(tmp_path, 3.0)
     stub = Stub(final_s=0.1)
@@ -290,7 +294,8 @@ async def test_120_sessions_at_once_are_all_open_at_once_and_each_begins_on_its_
     found = sessions(tmp_path / "bundle")
     assert [record["outcome"] for record in found] == ["ok"] * 120
     assert stub.open_peak == 120
-    assert max(record["begun_ns"] - record["planned_ns"] for record in found) < 50e6
+    if code == 0:  # 3: the machine was too busy
+        assert max(record["begun_ns"] - record["planned_ns"] for record in found) < 50e6
     links = [record["connections"][0] for record in found]
     assert max(link["opened_ns"] - link["dialled_ns"] for link in links) < 500e6
 
@@ -304,11 +309,9 @@ async def test_120_sessions_at_once_are_all_open_at_once_and_each_begins_on_its_
         ('target.params.speed="2"', "target.params.speed: profile vosk has no such parameter"),
     ],
 )
-async def test_what_no_session_could_send_is_found_before_there_is_one(
-    tmp_path: Path, setting: str, sentence: str
-) -> None:
+def test_what_no_session_could_send_is_found_before_there_is_one(tmp_path: Path, setting: str, sentence: str) -> None:
     tone(tmp_path, 0.5)
-    code, out, err = await loadbench("run", *GOOD, "--set", setting, cwd=tmp_path)
+    code, out, err = typed("run", *GOOD, "--set", setting, cwd=tmp_path)
     assert code == 2, out + err
     assert sentence in err
     assert "Traceback" not in err

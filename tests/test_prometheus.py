@@ -19,6 +19,7 @@ from tests.test_main_job import loadbench, tone
 
 pytestmark = [
     pytest.mark.realtime,
+    pytest.mark.alone,
     pytest.mark.skipif(not shutil.which("prometheus"), reason="prometheus (Debian) is not installed"),
 ]
 

@@ -22,6 +22,7 @@ from loadbench.results.run import Done
 from tests.report.conftest import session, started, ticks
 from tests.test_known_delays import signing, simulating
 from tests.test_main_job import loadbench
+from tests.typed import typed
 
 KNEE = 5
 
@@ -335,7 +336,7 @@ def test_a_rate_s_level_measures_three_times_what_is_under_way_at_once(tmp_path:
 
 
 @pytest.mark.realtime
-async def test_the_command_says_all_that_is_wrong_with_exit_code_2(tmp_path: Path) -> None:
+def test_the_command_says_all_that_is_wrong_with_exit_code_2(tmp_path: Path) -> None:
     corpus(tmp_path)
     good = ("search", "--url", "ws://127.0.0.1:9", "--profile", "vosk", "--corpus", ".")
     for words, sentence in (
@@ -349,16 +350,17 @@ async def test_the_command_says_all_that_is_wrong_with_exit_code_2(tmp_path: Pat
         (("--out", "/proc/x"), "cannot make /proc/x: no such file or directory; choose another --out"),
         (("--set", "slo.final_from_end.p95_s=2"), "slo.final_from_end"),
     ):
-        code, out, err = await loadbench(*good, *words, cwd=tmp_path)
+        code, out, err = typed(*good, *words, cwd=tmp_path)
         assert code == 2, out + err
         assert sentence in err
         assert "Traceback" not in err
-    code, out, _ = await loadbench(*good, "--dry-run", cwd=tmp_path)
+    code, out, _ = typed(*good, "--dry-run", cwd=tmp_path)
     assert code == 0
     assert "at least 299 measured utterances" in out
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.alone
 @pytest.mark.realtime
 @pytest.mark.slow
 @pytest.mark.timeout(240)  # on a busy machine each level takes seconds to start

@@ -10,6 +10,7 @@ import pytest
 from tests.foreign_service import Call, Service
 from tests.independent_stub import Stub
 from tests.test_main_job import loadbench, sessions, tone
+from tests.typed import typed
 
 pytestmark = pytest.mark.realtime
 
@@ -87,8 +88,8 @@ async def test_fresh_masks_change_no_byte_of_what_the_service_hears(tmp_path: Pa
     assert record["bytes_sent"] > len(media)
 
 
-async def test_only_websocket_has_masks(tmp_path: Path) -> None:
+def test_only_websocket_has_masks(tmp_path: Path) -> None:
     tone(tmp_path, 0.4)
     words = ("run", "--profile", "http-stream", "--corpus", ".", "--url", "http://127.0.0.1:9")
-    code, _, err = await loadbench(*words, "--set", "target.mask=fresh", cwd=tmp_path)
+    code, _, err = typed(*words, "--set", "target.mask=fresh", cwd=tmp_path)
     assert (code, "target.mask: only WebSocket has masks" in err) == (2, True)

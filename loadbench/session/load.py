@@ -7,6 +7,7 @@ sense of it (`check`). A problem reads `NAME.yaml:LINE: path.to.key: what is wro
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -93,6 +94,7 @@ def tree(text: str) -> Any:
     return _parse(text, "profile")[1]
 
 
+@lru_cache(maxsize=128)  # a search asks for its profile at each level, and a profile is frozen
 def load_text(text: str, source: str) -> Profile:
     """A profile from its text; `source` names it in messages. An end script without a done step gets the usual one.
 

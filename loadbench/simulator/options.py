@@ -10,6 +10,7 @@ from typing import Literal
 
 Draw = Callable[[Random], float]
 
+SERVED = ("websocket", "http", "requests")  # transports at whose other end a server stands
 KINDS = {
     "constant": 1,  # seconds
     "uniform": 2,  # from, to

@@ -2,7 +2,7 @@
 
 `python -m loadbench.simulator.responder PROFILE` says on its first line where it listens, on loopback and nowhere
 else, or what stands in its way. It ends when its standard input does, and so with its parent, however that one ends. It
-leaves Ctrl-C to the parent, which shares its terminal.
+leaves Ctrl-C to the parent, which shares its terminal. The parent's side needs no server, and so loads none.
 """
 
 import asyncio
@@ -14,9 +14,6 @@ import sys
 from collections.abc import AsyncIterator
 from typing import Final
 
-from loadbench.engine.child import new_loop
-from loadbench.engine.health import raise_file_limit
-from loadbench.simulator import serve
 from loadbench.simulator.options import Options
 
 LISTENS: Final = "listens "
@@ -52,6 +49,11 @@ async def responding(profile: str) -> AsyncIterator[Responder]:
         yield Responder(process, await _address(process))
     finally:
         await _ended(process)
+
+
+def at_once(profile: str) -> Options:
+    """A service that has no delays."""
+    return Options(profile=profile, first_s=0.0, final_s=0.0, media_first_s=0.0, media_silence_s=0.0)
 
 
 async def _spawned(profile: str) -> asyncio.subprocess.Process:
@@ -93,10 +95,11 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
 
 
 async def _serve(profile: str) -> None:
+    from loadbench.simulator import serve
+
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _heard_of_parent)
-    options = Options(profile=profile, first_s=0.0, final_s=0.0, media_first_s=0.0, media_silence_s=0.0)
     try:
-        await serve.serve(options, ready=lambda url: print(f"{LISTENS}{url}", flush=True))
+        await serve.serve(at_once(profile), ready=lambda url: print(f"{LISTENS}{url}", flush=True))
     except ValueError as error:
         print("; ".join(getattr(error, "problems", [str(error)])), flush=True)
 
@@ -109,6 +112,9 @@ def _heard_of_parent() -> None:
 
 def main() -> None:
     """See the module."""
+    from loadbench.engine.child import new_loop
+    from loadbench.engine.health import raise_file_limit
+
     for number in (signal.SIGINT, signal.SIGHUP):  # meant for the parent, whose end is ours
         signal.signal(number, signal.SIG_IGN)
     raise_file_limit()

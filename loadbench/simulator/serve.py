@@ -18,7 +18,7 @@ from loadbench.session.profile import Profile
 from loadbench.simulator.answers import Answers
 from loadbench.simulator.hear import Grammar, strangers
 from loadbench.simulator.log import Entry, Log
-from loadbench.simulator.options import Options, OptionsError
+from loadbench.simulator.options import SERVED, Options, OptionsError
 from loadbench.simulator.seat import Seat, cut, silenced, talk_on
 from loadbench.simulator.sitting import House, Mind, Sitting
 from loadbench.simulator.speak import Speaker
@@ -27,7 +27,6 @@ from loadbench.simulator.timetable import Timetable
 MESSAGE_BYTES = 64 * 1024 * 1024
 BACKLOG = 4096
 CUT = 1006
-SERVED = ("websocket", "http", "requests")  # transports at whose other end a server stands
 _ADVICE = (
     "a local program is simulated with --stdio, and started by the tester (--url 'exec:loadbench simulate --stdio')"
 )

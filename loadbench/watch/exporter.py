@@ -11,11 +11,9 @@ import math
 import time
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from aiohttp import web
 from prometheus_client import CollectorRegistry, Metric, generate_latest
-from prometheus_client.aiohttp import make_aiohttp_handler
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.samples import Exemplar
 from prometheus_client.utils import floatToGoString
@@ -25,6 +23,9 @@ from loadbench.results.record import Connection, SessionRecord, Started, Utteran
 from loadbench.results.run import RunHeader
 from loadbench.results.slo import SloResult, Verdict
 from loadbench.results.tick import LATENESS_EDGES_NS, Tick
+
+if TYPE_CHECKING:
+    from aiohttp import web
 
 DEFAULT_PORT: Final = 9464  # the port that OpenTelemetry's Prometheus exporters use
 PORTS_TRIED: Final = 100
@@ -180,6 +181,9 @@ class Exporter:
 
         Raises PortTaken where an asked port, or no port at all, can be had.
         """
+        from aiohttp import web
+        from prometheus_client.aiohttp import make_aiohttp_handler
+
         app = web.Application()
         app.router.add_get("/metrics", make_aiohttp_handler(self.registry))
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
@@ -367,7 +371,9 @@ def _labelled(name: str, text: str, label: str, values: Mapping[str, float]) -> 
     return family
 
 
-async def _listen(runner: web.AppRunner, host: str, ports: Sequence[int]) -> str:
+async def _listen(runner: "web.AppRunner", host: str, ports: Sequence[int]) -> str:
+    from aiohttp import web
+
     for port in ports:
         site = web.TCPSite(runner, host, port)
         try:

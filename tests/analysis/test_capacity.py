@@ -10,6 +10,7 @@ from loadbench.analysis.capacity import Capacity, Run, Search, Span, Step, at_mo
 from loadbench.analysis.evidence import Counts, Observed
 from loadbench.results.slo import Slo
 from tests.analysis.queueing import COMPLETE, QUICK, RIGHT, Breaks, drive
+from tests.examples import examples
 
 ASKED: dict[Breaks, Slo] = {"waits": QUICK, "refuses": COMPLETE, "errs": RIGHT}
 P95 = Slo(metric="final_from_source_end", stat="p95", limit=1.0)
@@ -24,14 +25,15 @@ def searching(span: Span, objectives: Iterable[Slo], repeats: int = 1) -> tuple[
 
 @pytest.mark.parametrize("breaks", ["waits", "refuses", "errs"])
 @pytest.mark.parametrize("slots", [5, 17, 60])
-def test_a_planted_knee_is_found_within_one_step_in_at_least_95_of_100_seeds(slots: int, breaks: Breaks) -> None:
+def test_a_planted_knee_is_found_within_one_step_in_at_least_19_of_20_seeds(slots: int, breaks: Breaks) -> None:
     found = []
-    for seed in range(100):
+    seeds = examples(40)
+    for seed in range(seeds):
         search, least = searching(Span(1, 128), [ASKED[breaks]])
         drive(search, slots, least, breaks, seed)
         found.append(search.result.value)
     near = sum(value is not None and abs(value - slots) <= 1 for value in found)
-    assert near >= 95, sorted(found, key=lambda value: value or 0)
+    assert near >= 0.95 * seeds, sorted(found, key=lambda value: value or 0)
 
 
 def test_of_three_objectives_the_one_that_broke_first_is_named_with_its_level() -> None:

@@ -31,7 +31,7 @@ from tests.conformance import services
 from tests.engine import stage
 
 MS: Final = 1_000_000
-CHUNKS, CHUNK_MS = 12, 50  # long enough for a loaded machine to notice an end in the media while it lasts
+CHUNKS, CHUNK_MS = 24, 50  # long enough for a loaded machine to notice an end in the media while it lasts
 WAYS: Final = ("memory", "websocket", "tls", "http", "requests", "process")
 AT_ONCE: Final = 12  # sessions side by side
 PROGRAMS: Final = 4  # of those that are an interpreter each, which a small machine starts slowly
@@ -258,7 +258,8 @@ def likeness(record: SessionRecord) -> dict[str, Any]:
     - of a message over our limit that it was an error, and its beginning: who frames messages never lets it in;
     - that a program did not answer our close: it sees no more of us than the end of its input, which it has seen;
     - `chunks_sent`, `media_bytes` of an utterance that was not carried to its end mark: how far it came is time;
-    - in sentences the spans, the codes, and what a transport adds behind a colon.
+    - in sentences the spans, the codes, and what a transport adds behind a colon; of a loss also whether it came before
+      any media or into them: who does not wait for media is gone when the kernel says so.
     """
     too_big = record.outcome == "our_limit" and sentence(record.cause) == "over our limit"
     warnings = [sentence(warning) for warning in record.warnings]
@@ -270,7 +271,7 @@ def likeness(record: SessionRecord) -> dict[str, Any]:
         "ready": record.ready_ns is not None,
         "outcome": record.outcome,
         "side": record.side,
-        "cause": sentence(record.cause),
+        "cause": sentence(record.cause).replace("was gone before any media", "was gone so many s into the media"),
         "warnings": [warning for warning in warnings if not warning.startswith(UNANSWERED)],
         "messages": {kind: count for kind, count in record.messages.items() if not (too_big and kind == "error")},
         "raw": 0 if too_big else len(record.raw),

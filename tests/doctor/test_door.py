@@ -11,6 +11,7 @@ from loadbench import plan as plans
 from loadbench.doctor import door
 from loadbench.doctor.row import Row
 from tests.test_main_job import loadbench, tone
+from tests.typed import typed
 
 MACHINE = ["file handles", "local ports", "memory", "processors", "frequency governor", "clock"]
 MACHINE += ["timers", "event loop", "real-time priority"]
@@ -81,8 +82,8 @@ async def test_a_plan_s_target_is_connected_to_and_left_and_not_even_that_where_
         (["--profile", "vosk"], "corpus"),
     ],
 )
-async def test_what_is_wrong_with_the_question_is_usage(tmp_path: Path, words: list[str], part: str) -> None:
-    code, out, err = await loadbench("doctor", *words, cwd=tmp_path)
+def test_what_is_wrong_with_the_question_is_usage(tmp_path: Path, words: list[str], part: str) -> None:
+    code, out, err = typed("doctor", *words, cwd=tmp_path)
     assert code == 2, out + err
     assert part in err
     assert "Traceback" not in err

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from loadbench.engine.alarm import BUDGET_NS, MS, LoopAlarm
 from loadbench.engine.ledger import Ledger
 from loadbench.engine.pacer import TOGETHER, ChunkLog, Stream, Wheel, evenly, media_zero
+from tests.examples import examples
 
 
 class Hand:
@@ -393,7 +394,7 @@ def test_the_log_of_a_camera_leaves_out_what_was_dropped() -> None:
 CHUNKS = st.lists(st.integers(0, 90 * MS), min_size=1, max_size=30)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     plans=st.lists(st.tuples(CHUNKS, st.integers(0, 50 * MS), st.integers(0, 40 * MS)), min_size=1, max_size=8),
     stalls=st.lists(st.integers(0, 300 * MS), max_size=60),

@@ -16,6 +16,7 @@ from loadbench.media import audio
 from loadbench.media.decode import MediaError
 from loadbench.media.form import AudioForm
 from loadbench.media.made import Made
+from tests.examples import examples
 from tests.media import making
 from tests.media.making import THOUSANDS, wav
 
@@ -195,7 +196,7 @@ def test_a_playlist_contacts_nobody(tmp_path: Path) -> None:
     assert "cannot be decoded" in refused(tmp_path / "list.m3u8")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     length=st.integers(1, 5000), size=st.integers(1, 6000), kind=st.sampled_from(["s16le", "f32le", "alaw", "mulaw"])
 )

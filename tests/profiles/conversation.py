@@ -9,6 +9,7 @@ import base64
 import json
 import struct
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -186,6 +187,7 @@ def read(text: str) -> Conversation:
     return Conversation.model_validate(YAML(typ="safe", pure=True).load(text))
 
 
+@cache
 def load(name: str) -> Conversation:
     """A conversation by its name. Raises pydantic's ValidationError."""
     return read((CONVERSATIONS / f"{name}.yaml").read_text(encoding="utf-8"))

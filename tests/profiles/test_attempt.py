@@ -19,6 +19,7 @@ from loadbench.simulator.serve import running
 from tests.profiles.sketch import written
 from tests.test_main_job import loadbench
 
+SIMULATED = ["vosk", "sign-frames", "sign-frames-binary", "http-stream"]
 HOSTED = """\
 name: hosted
 transport: {kind: websocket, url: "wss://api.example.com/v1/listen"}
@@ -51,12 +52,29 @@ async def stranger(answer: Any) -> AsyncIterator[tuple[str, list[list[Any]]]]:
         yield f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}", heard
 
 
+@pytest.fixture(scope="module")
+def tried(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str, str]]:
+    """All services are tried at once, for most of the time is waiting."""
+
+    async def one(name: str) -> tuple[int, str, str]:
+        async with running(Options(profile=name)) as url:
+            words = ("profile", "try", url, "--json")
+            return await loadbench(*words, cwd=tmp_path_factory.mktemp(name), patience_s=200)
+
+    async def all_of_them() -> list[tuple[int, str, str]]:
+        return await asyncio.gather(*map(one, SIMULATED))
+
+    return dict(zip(SIMULATED, asyncio.run(all_of_them()), strict=True))
+
+
 @pytest.mark.slow
 @pytest.mark.realtime
-@pytest.mark.parametrize("name", ["vosk", "sign-frames", "sign-frames-binary", "http-stream"])
-async def test_the_right_profile_is_named_for_each_simulated_service(tmp_path: Path, name: str) -> None:
-    async with running(Options(profile=name)) as url:
-        code, out, err = await loadbench("profile", "try", url, "--json", cwd=tmp_path)
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("name", SIMULATED)
+def test_the_right_profile_is_named_for_each_simulated_service(
+    name: str, tried: dict[str, tuple[int, str, str]]
+) -> None:
+    code, out, err = tried[name]
     found = json.loads(out)
     assert (code, found["fits"]) == (0, name), out + err
     assert "at most 2 s of media" in err, "the bound is told before"

@@ -6,7 +6,7 @@ import pytest
 from loadbench.profiles import examine
 from loadbench.session import load
 from tests.profiles.sketch import text, written
-from tests.test_main_job import loadbench
+from tests.typed import typed
 
 DEAD = text("{event: ignore}", "{has: partial, text: {model: unkeyed, text: partial}}")
 
@@ -21,17 +21,17 @@ def test_shipped_profiles_have_nothing_worse_than_facts(name: str) -> None:
     ("flags", "code"),
     [([], 0), (["--strict"], 1)],  # a warning fails only where it is to
 )
-async def test_warnings_count_where_they_are_to(tmp_path: Path, flags: list[str], code: int) -> None:
-    found, out, err = await loadbench("profile", "check", written(tmp_path, DEAD), *flags, cwd=tmp_path)
+def test_warnings_count_where_they_are_to(tmp_path: Path, flags: list[str], code: int) -> None:
+    found, out, err = typed("profile", "check", written(tmp_path, DEAD), *flags, cwd=tmp_path)
     assert found == code, err
     assert "sketch.yaml:9: warning: rule 2 can never fire" in out
     assert "sketch: 0 errors, 1 warnings; speaks websocket" in out
 
 
-async def test_errors_count_always_and_all_are_in_the_json(tmp_path: Path) -> None:
+def test_errors_count_always_and_all_are_in_the_json(tmp_path: Path) -> None:
     (tmp_path / "m.jsonl").write_text(json.dumps({"at_ms": 0, "data": "<html>"}) + "\n")
     words = ("profile", "check", written(tmp_path, DEAD), "--messages", "m.jsonl", "--json")
-    code, out, _ = await loadbench(*words, cwd=tmp_path)
+    code, out, _ = typed(*words, cwd=tmp_path)
     found = json.loads(out)
     assert code == 2
     assert (found["errors"], found["warnings"], found["messages"]) == (1, 1, 1)
@@ -50,10 +50,10 @@ async def test_errors_count_always_and_all_are_in_the_json(tmp_path: Path) -> No
         (["record", "--to", "ftp://x", "--out", "sketch.yaml"], "sketch.yaml: is there already"),
     ],
 )
-async def test_what_is_wrong_with_the_question_is_usage(tmp_path: Path, words: list[str], part: str) -> None:
+def test_what_is_wrong_with_the_question_is_usage(tmp_path: Path, words: list[str], part: str) -> None:
     written(tmp_path, DEAD)
     (tmp_path / "bad.yaml").write_text("name: bad\n")
-    code, out, err = await loadbench("profile", *words, cwd=tmp_path)
+    code, out, err = typed("profile", *words, cwd=tmp_path)
     assert code == 2, out + err
     assert part in err
     assert "Traceback" not in err

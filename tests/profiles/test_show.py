@@ -5,7 +5,7 @@ import pytest
 
 from loadbench.profiles import show
 from loadbench.session import load
-from tests.test_main_job import loadbench
+from tests.typed import typed
 
 
 @pytest.mark.parametrize("name", load.shipped())
@@ -39,8 +39,8 @@ def test_the_schema_knows_every_top_level_key() -> None:
     assert found["additionalProperties"] is False
 
 
-async def test_the_command_line_prints_the_same(tmp_path: Path) -> None:
-    code, out, _ = await loadbench("profile", "list", "--json", cwd=tmp_path)
+def test_the_command_line_prints_the_same(tmp_path: Path) -> None:
+    code, out, _ = typed("profile", "list", "--json", cwd=tmp_path)
     assert (code, json.loads(out)) == (0, show.rows())
-    code, out, _ = await loadbench("profile", "show", "vosk", cwd=tmp_path)
+    code, out, _ = typed("profile", "show", "vosk", cwd=tmp_path)
     assert (code, out) == (0, load.shipped()["vosk"].read_text("utf-8"))

@@ -15,7 +15,7 @@ from loadbench.results.run import Anchor, Done, RunHeader
 from loadbench.results.slo import Thresholds
 from loadbench.scoring import outputs
 from loadbench.scoring.transcribe import transcribe
-from tests.test_main_job import loadbench
+from tests.typed import typed
 
 
 def bundle(folder: Path, outcomes: tuple[str, ...] = ("ok", "ok", "ok"), **plan: Any) -> Bundle:
@@ -130,17 +130,17 @@ def test_media_is_sealed_as_records_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.realtime
-async def test_the_command_of_a_plan_runs_only_where_that_is_allowed_and_its_failure_is_told(tmp_path: Path) -> None:
+def test_the_command_of_a_plan_runs_only_where_that_is_allowed_and_its_failure_is_told(tmp_path: Path) -> None:
     bundle(tmp_path / "b", scoring={"transcribe": "exec:" + command(SAYS)})
-    code, out, err = await loadbench("score", "b", cwd=tmp_path)
+    code, out, err = typed("score", "b", cwd=tmp_path)
     assert (code, "speech" in json.loads(out)["channels"]) == (0, False)
     assert "allow it with --allow-exec" in err
-    code, out, err = await loadbench("score", "b", "--allow-exec", cwd=tmp_path)
+    code, out, err = typed("score", "b", "--allow-exec", cwd=tmp_path)
     assert (code, json.loads(out)["channels"]["speech"]["n"], err) == (0, 2, "")
-    code, out, err = await loadbench("score", "b", "--transcribe", "false", cwd=tmp_path)
+    code, out, err = typed("score", "b", "--transcribe", "false", cwd=tmp_path)
     assert (code, json.loads(out)["channels"]["speech"]["n"]) == (0, 0)
     assert [line.rpartition(":")[0] for line in err.splitlines()] == [
         f"loadbench: s{number}, channel speech: not made text" for number in range(2)
     ]
-    code, _, err = await loadbench("score", "b", "--transcribe", "no-such-program", cwd=tmp_path)
+    code, _, err = typed("score", "b", "--transcribe", "no-such-program", cwd=tmp_path)
     assert (code, "cannot be started" in err, "Traceback" in err) == (2, True, False)

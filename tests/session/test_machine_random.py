@@ -1,10 +1,6 @@
-"""Whatever a service and a driver do, in whatever order: one outcome, one Ended, no exception, times that never fall.
-
-LOADBENCH_CONVERSATIONS sets how many conversations are tried.
-"""
+"""Whatever a service and a driver do, in whatever order: one outcome and one Ended, no exception, times in order."""
 
 import json
-import os
 from typing import Any
 
 import msgspec
@@ -26,9 +22,8 @@ from loadbench.session.wire import (
     StartMedia,
     StopMedia,
 )  # fmt: skip
+from tests.examples import examples
 from tests.session.scripted import S, profile
-
-CONVERSATIONS = int(os.environ.get("LOADBENCH_CONVERSATIONS", "2000"))
 
 KEYED = {
     "fire": "all",
@@ -190,7 +185,7 @@ def check(record: SessionRecord, kinds: list[type[Any]]) -> None:
     assert msgspec.json.decode(msgspec.json.encode(record), type=SessionRecord) == record
 
 
-@settings(max_examples=CONVERSATIONS, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(600), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     number=st.integers(0, len(PROFILES) - 1),
     script=st.lists(st.tuples(gaps, calls), max_size=14),

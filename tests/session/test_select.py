@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadbench.session.select import SELECT_ERRORS, SelectorError, compile_condition, compile_selector, truthy
+from tests.examples import examples
 
 # What the services of the reference need, and the corners of each kind of node.
 EXPRESSIONS = (
@@ -50,7 +51,7 @@ def outcome(evaluate: Any, message: Any) -> Any:
 
 
 @given(st.sampled_from(EXPRESSIONS), VALUES)
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_the_closures_give_what_the_library_gives_errors_included(expression: str, message: Any) -> None:
     library = jmespath.compile(expression)
     assert outcome(compile_selector(expression), message) == outcome(library.search, message)
@@ -63,7 +64,7 @@ def nested(path: list[str], value: Any) -> Any:
 
 
 @given(st.sampled_from(EXPRESSIONS), VALUES, VALUES)
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 def test_they_agree_where_the_message_has_what_the_expression_looks_for(expression: str, one: Any, two: Any) -> None:
     words = [word for word in KEYS if word in expression.replace("[", " ").replace(".", " ").replace("(", " ").split()]
     paths = [words[:1], words[1:2], words[:2], words]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from loadbench.results.record import Channel, Finality
 from loadbench.session.profile import ChannelPart, TextRule
 from loadbench.session.text import Board, CompiledText, RuleError, automatic_joint, compile_rule, seconds
+from tests.examples import examples
 
 Rules = dict[str, dict[str, Any]]
 Item = tuple[str, Any]
@@ -535,7 +536,7 @@ ONE_MODEL = st.sampled_from(sorted(SOUP)).flatmap(
 
 
 @given(STEPS | ONE_MODEL, st.sampled_from(["explicit", "promote_on_done", "promote_on_quiet"]))
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 def test_what_was_shown_can_be_replayed_and_the_times_are_in_order(
     steps: list[tuple[str, Any] | None], finality: Finality
 ) -> None:
@@ -576,7 +577,7 @@ def test_what_was_shown_can_be_replayed_and_the_times_are_in_order(
 
 
 @given(STEPS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_settled_text_changes_only_where_the_service_replaces_it(steps: list[tuple[str, Any] | None]) -> None:
     replacing = {"keyed", "lower", "snapshot", "range"}  # they name a final segment again; the others cannot
     board = Board("transcript", ChannelPart())

@@ -14,9 +14,12 @@ import pytest
 from loadbench.session.load import load_profile, shipped
 from loadbench.simulator import responder
 from loadbench.simulator.responder import ResponderError, responding
+from loadbench.simulator.serve import running
 
 pytestmark = pytest.mark.realtime
-SERVED = [name for name in sorted(shipped()) if load_profile(name).transport.kind != "process"]
+KINDS = {name: load_profile(name).transport.kind for name in sorted(shipped())}
+SERVED = [name for name, kind in KINDS.items() if kind != "process"]
+ONE_EACH = {kind: name for name, kind in KINDS.items() if kind != "process"}
 
 PARENT = """
 import asyncio, sys
@@ -53,17 +56,25 @@ async def until(true: Callable[[], bool]) -> None:
         await asyncio.sleep(0.02)
 
 
+async def listens(url: str, profile: str) -> None:
+    scheme, _, place = url.partition("://")
+    assert scheme == ("ws" if KINDS[profile] == "websocket" else "http")
+    host, _, port = place.partition(":")
+    assert host == "127.0.0.1"
+    _, writer = await asyncio.open_connection(host, int(port))
+    writer.close()
+
+
 @pytest.mark.parametrize("profile", SERVED)
-async def test_it_listens_on_loopback_for_every_shipped_profile_of_a_server_and_is_gone_after_the_block(
-    profile: str,
-) -> None:
+async def test_every_shipped_profile_of_a_server_can_be_answered_at_once_on_loopback(profile: str) -> None:
+    async with running(responder.at_once(profile)) as url:
+        await listens(url, profile)
+
+
+@pytest.mark.parametrize("profile", ONE_EACH.values())
+async def test_it_listens_on_loopback_and_is_gone_after_the_block(profile: str) -> None:
     async with responding(profile) as found:
-        scheme, _, place = found.url.partition("://")
-        assert scheme == ("ws" if load_profile(profile).transport.kind == "websocket" else "http")
-        host, _, port = place.partition(":")
-        assert host == "127.0.0.1"
-        _, writer = await asyncio.open_connection(host, int(port))
-        writer.close()
+        await listens(found.url, profile)
         pid = found.pid
         assert alive(pid)
     assert not alive(pid)

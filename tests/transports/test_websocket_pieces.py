@@ -16,6 +16,7 @@ from loadbench.session.wire import Cause, Opened
 from loadbench.transports.contract import Address
 from loadbench.transports.dial import place
 from loadbench.transports.websocket import WebSocketLink, payload_at
+from tests.examples import examples
 
 TEXT, BINARY, CONTINUATION, CLOSE, PING, PONG = 1, 2, 0, 8, 9, 10
 GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -106,7 +107,7 @@ frames = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(100))
 @given(st.lists(frames, max_size=8), st.lists(st.integers(0, 100_000), max_size=12))
 def test_any_cut_gives_the_same_messages_and_answers(sent: list[bytes], cuts: list[int]) -> None:
     stream = b"".join(sent)
