@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import msgspec
+
 import loadbench
 from loadbench import plan as plans
 from loadbench.analysis.response import applicable
@@ -29,7 +31,7 @@ from loadbench.media.plan import ChunkPlan
 from loadbench.plan import Plan, PlanError
 from loadbench.readings import machine, target
 from loadbench.results.masks import Masks
-from loadbench.results.record import ClipFacts
+from loadbench.results.record import ClipFacts, Sentence
 from loadbench.results.run import Anchor, RunHeader
 from loadbench.results.slo import Slo
 from loadbench.session import load
@@ -474,6 +476,8 @@ def _facts(clip: Clip, duration_ns: int) -> ClipFacts:
         activity_start_s=clip.activity_start_s,
         activity_end_s=clip.activity_end_s,
         words=[dict(word) for word in clip.words],
+        gloss_spans=[{name: span[name] for name in ("gloss", "start", "end")} for span in clip.gloss_spans],
+        segments=[msgspec.convert(dict(part), Sentence) for part in clip.segments],
         tags=list(clip.tags),
     )
 

@@ -33,6 +33,7 @@ class Clip:
 
     `line` is where it stands in `source`, for messages. References: `transcript` is what was spoken, `gloss` what was
     signed (or is to be signed), `text` what the spoken-language output should say.
+    `segments` are the sentences of a long recording: `offset`, `duration`, and `transcript`, `text` or `gloss`.
     """
 
     id: str
@@ -47,6 +48,7 @@ class Clip:
     gloss_spans: tuple[dict[str, Any], ...] = ()
     text: str | None = None
     words: tuple[dict[str, Any], ...] = ()
+    segments: tuple[dict[str, Any], ...] = ()
     alt_text: tuple[str, ...] = ()
     alt_gloss: tuple[tuple[str, ...], ...] = ()
     text_unit: str | None = None

@@ -15,6 +15,7 @@ MAX_GLOSSES: Final = 15  # sign words of a sentence, T/CADHOH 0004-2023, Appendi
 RATE: Final = re.compile(r"\d{1,6}(\.\d+)?|\d{1,9}/[1-9]\d{0,8}", re.ASCII)
 PATTERN: Final = re.compile(r"(?P<before>[^%/]*)(?P<number>%(0\d+)?d)(?P<after>[^%/]*)")  # names of frames
 UNITS: Final = ("char", "word")
+ROUNDING_S: Final = 0.01  # a sum of written decimals may lie beyond the end by less than this
 REFERENCE: Final[dict[str, tuple[str, ...]]] = {
     "sign2spoken": ("text", "gloss"),
     "spoken2sign": ("gloss", "transcript"),
@@ -101,6 +102,16 @@ class WordSpan(Span):
     w: Word
 
 
+class SentenceSpan(Part):
+    """One sentence of a long recording; seconds from the start of the clip, and what is right for it."""
+
+    offset: float = Field(ge=0)
+    duration: float = Field(gt=0)
+    transcript: Word | None = None
+    text: Word | None = None
+    gloss: list[Word] | None = Field(None, min_length=1)
+
+
 class Sample(Medium):
     """A line of a manifest."""
 
@@ -118,6 +129,7 @@ class Sample(Medium):
     gloss_spans: list[GlossSpan] = []
     text: Word | None = None
     words: list[WordSpan] = []
+    segments: list[SentenceSpan] = []
     alt_text: list[Word] = []
     alt_gloss: list[Annotated[list[Word], Field(min_length=1)]] = []
     text_unit: str | None = None
@@ -146,6 +158,7 @@ class Sample(Medium):
             gloss_spans=tuple(span.model_dump(exclude_none=True) for span in self.gloss_spans),
             text=self.text,
             words=tuple(span.model_dump(exclude_none=True) for span in self.words),
+            segments=tuple(span.model_dump(exclude_none=True) for span in self.segments),
             alt_text=tuple(self.alt_text),
             alt_gloss=tuple(tuple(gloss) for gloss in self.alt_gloss),
             text_unit=self.text_unit,
@@ -247,6 +260,16 @@ def _time_problems(sample: Sample) -> Iterator[str]:
                 yield f"{name}[{n}] ends at {span.end}, before its start at {span.start}"
             if span.start < 0 or span.end > length:
                 yield f"{name}[{n}] ({span.start} to {span.end}) lies outside the segment (0 to {length:g} s)"
+    before = 0.0
+    for n, part in enumerate(sample.segments):
+        if part.offset < before:
+            yield f"segments[{n}] begins at {part.offset}, before the one before it: sort them by their offsets"
+        if part.offset + part.duration > length + ROUNDING_S:
+            where = f"{part.offset} to {part.offset + part.duration:g}"
+            yield f"segments[{n}] ({where}) lies outside the segment (0 to {length:g} s)"
+        if not any(getattr(part, name) for name in REFERENCE[sample.direction]):
+            yield f"segments[{n}] has no reference ({' or '.join(REFERENCE[sample.direction])})"
+        before = part.offset
 
 
 def segment_s(sample: Sample) -> float:
@@ -265,7 +288,7 @@ def warnings(sample: Sample) -> Iterator[str]:
         unit = getattr(sample, name)
         if unit not in (None, *UNITS):
             yield f"{name} {unit!r} is unknown and will not be used; known: {', '.join(UNITS)}"
-    if not any(getattr(sample, name) for name in REFERENCE[sample.direction]):
+    if not sample.segments and not any(getattr(sample, name) for name in REFERENCE[sample.direction]):
         yield f"has no reference ({' or '.join(REFERENCE[sample.direction])}): its output cannot be scored"
     for name in sample.model_extra or {}:
         near = difflib.get_close_matches(name, type(sample).model_fields, 1, 0.85)
