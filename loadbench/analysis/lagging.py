@@ -94,7 +94,9 @@ def by_sentence(found: Emitted, facts: ClipFacts) -> tuple[Sentences, Sentences]
     if len(parts) < 2:
         return None
     right = [tokens(text, found.unit) for _, text in parts]
-    whole, end = found.output(), max(part.offset + part.duration for part, _ in parts)
+    whole = found.output()
+    # To the nanosecond, as the source length is: what comes at the very end must not seem to come before it.
+    end_ms = max(round((part.offset + part.duration) * 1e9) for part, _ in parts) / 1e6
 
     def cut(owners: Sequence[int]) -> Sentences:
         """The outputs of the sentences that own these units."""
@@ -105,8 +107,7 @@ def by_sentence(found: Emitted, facts: ClipFacts) -> tuple[Sentences, Sentences]
         for number, (mine, (part, _)) in enumerate(zip(own, parts, strict=True)):
             zero = part.offset * 1000
             delays, elapsed = ([times[at] - zero for at in mine] for times in (whole.delays, whole.elapsed))
-            length, rest = part.duration * 1000, (end - part.offset) * 1000
-            outputs.append(lag.Output(delays, elapsed, length, len(right[number]), rest))
+            outputs.append(lag.Output(delays, elapsed, part.duration * 1000, len(right[number]), end_ms - zero))
         kept = [output for output in outputs if output.delays]
         return Sentences(kept, len(outputs) - len(kept))
 
