@@ -226,6 +226,7 @@ def test_no_word_is_left_over() -> None:
         "media.",
     )
     kinds = {"finished", "failed", "cut", "in_flight", "effective", "versions", "machine", "engine", "corpus", "seed"}
+    kinds |= {"lag.cu", "lag.ca", "lag.shown", "lag.final"}
     used = {key for key in words("en") if f"w.{key}" in source or f'w["{key}"]' in source}
     assert {key for key in words("en") if not key.startswith(prefixes)} - kinds - used == set()
 
