@@ -18,6 +18,7 @@ from loadbench.results.record import Utterance
 Z: Final = 1.959963984540054  # 95 % of a normal distribution lie within so many deviations
 LEAST_UTTERANCES: Final = 10  # from here on the interval is of how utterances differ, not of their points
 LEAST_POINTS: Final = 3
+STEADY: Final = 0.005  # 18 s in an hour; of a hundred thousand outputs any slope at all is beyond doubt
 
 
 class Slope(NamedTuple):
@@ -35,8 +36,8 @@ class Slope(NamedTuple):
 
     @property
     def falling_behind(self) -> bool:
-        """Whether the lag grows, beyond doubt."""
-        return self.low is not None and self.low > 0
+        """Whether the lag grows, beyond doubt and by enough to matter."""
+        return self.low is not None and self.low > STEADY
 
 
 class Trend:

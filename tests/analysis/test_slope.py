@@ -89,3 +89,9 @@ STUDENT = [(1, 12.7062), (2, 4.3027), (3, 3.1824), (5, 2.5706), (10, 2.2281), (3
 @pytest.mark.parametrize(("free", "value"), STUDENT)
 def test_students_factor_is_that_of_the_tables_within_one_percent(free: int, value: float) -> None:
     assert student(free) == pytest.approx(value, rel=0.01)
+
+
+def test_a_slope_that_is_sure_and_does_not_matter_is_no_falling_behind() -> None:
+    found = trend(*([(float(x), 0.004 * x) for x in range(5)] for _ in range(20))).slope()
+    assert found.low == pytest.approx(0.004)
+    assert not found.falling_behind

@@ -155,3 +155,24 @@ def test_the_schema_names_every_field() -> None:
     schema = Sample.model_json_schema()
     assert schema["required"] == ["id", "direction", "source_lang", "target_lang"]
     assert schema["properties"]["fps"]["anyOf"][0]["type"] == ["number", "string"]
+
+
+SENTENCES = [
+    # segments of a clip of 3 s -> the problem, None: there is none
+    ([{"offset": 0.0, "duration": 1.2, "gloss": ["明天"]}, {"offset": 1.3, "duration": 1.7, "transcript": "好"}], None),
+    ([{"offset": 1.0, "duration": 1.0, "gloss": ["a"]}, {"offset": 0.5, "duration": 0.2, "gloss": ["b"]}],
+     "segments[1] begins at 0.5, before the one before it: sort them by their offsets"),
+    ([{"offset": 2.0, "duration": 1.1, "gloss": ["a"]}],
+     "segments[0] (2.0 to 3.1) lies outside the segment (0 to 3 s)"),
+    ([{"offset": 0.0, "duration": 1.0, "text": "a"}], "segments[0] has no reference (gloss or transcript)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("segments", "problem"), SENTENCES)
+def test_sentences_of_a_recording_lie_in_it_in_order_and_have_references(
+    folder: Path, segments: list[dict[str, Any]], problem: str | None
+) -> None:
+    line = of(duration=3.0, gloss=None, transcript=None, segments=segments)
+    assert list(sample.problems(line, folder)) == ([problem] if problem else [])
+    assert line.clip(folder, "m", 1).segments == tuple(segments)
+    assert not [text for text in sample.warnings(line) if "no reference" in text]
