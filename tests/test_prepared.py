@@ -1,5 +1,6 @@
 """What is found before anyone is contacted, beyond what a plan can know by itself."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -124,3 +125,25 @@ def test_an_objective_that_a_channel_cannot_have_is_refused_with_those_that_can(
     ]
     slo = {"slo__final_from_source_end": {"p95_s": 1.0, "channel": "text"}, "slo__first_sound_from_media.p95_s": 1.0}
     ready(tmp_path, target__profile="speech-to-speech", **slo).close()
+
+
+def test_sentences_and_times_of_signs_go_with_the_clip_into_the_bundle(tmp_path: Path) -> None:
+    tone(tmp_path, 2.0)
+    line = json.loads((tmp_path / "manifest.jsonl").read_text()) | {
+        "gloss_spans": [{"gloss": "BOAT", "start": 0.5, "end": 1, "hand": "right"}],
+        "segments": [
+            {"offset": 0, "duration": 0.9, "transcript": "the red boat"},
+            {"offset": 1, "duration": 1, "transcript": "leaves", "speaker": "b"},
+        ],
+    }
+    (tmp_path / "manifest.jsonl").write_text(json.dumps(line) + "\n")
+    asked = ready(tmp_path)
+    try:
+        facts = asked.facts["tone"]
+        assert facts.gloss_spans == [{"gloss": "BOAT", "start": 0.5, "end": 1.0}]
+        assert [(part.offset, part.duration, part.transcript) for part in facts.segments] == [
+            (0.0, 0.9, "the red boat"),
+            (1.0, 1.0, "leaves"),
+        ]
+    finally:
+        asked.close()
