@@ -300,15 +300,21 @@ def report(
     bundle: Annotated[Path, typer.Argument(help="the folder of a run, finished or not")],
     lang: Annotated[str, typer.Option(help="language of the HTML report: en or zh")] = "en",
     as_json: Annotated[bool, typer.Option("--json", help="print the summary as JSON")] = False,
+    simuleval: Annotated[Path | None, typer.Option(help="a folder: write instances.log for SimulEval into it")] = None,
+    omnisteval: Annotated[Path | None, typer.Option(help="a folder: write JSON lines for OmniSTEval into it")] = None,
 ) -> None:
     """Make the derived files of a bundle again, and print its summary; a killed run is marked incomplete."""
-    from loadbench.report import derive, terminal
+    from loadbench.report import derive, instances, terminal
+    from loadbench.results.bundle import Bundle
 
     if lang not in {"en", "zh"}:
         raise FlagError([f"--lang must be en or zh, not {lang!r}"])
     derived = derive.derive(bundle, lang)
     shown = json.dumps(derived.summary, indent=2, ensure_ascii=False) if as_json else ""
     print(shown or terminal.render(derived.summary, derived.scores) + f"\n\nreport   {bundle / 'report.html'}")
+    for folder, write in ((simuleval, instances.simuleval), (omnisteval, instances.omnisteval)):
+        for line in write(Bundle(bundle), folder) if folder is not None else ():
+            print(line, file=sys.stderr)
     _refuse_to_lose(derived.unwritten)
 
 

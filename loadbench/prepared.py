@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import msgspec
+
 import loadbench
 from loadbench import plan as plans
 from loadbench import plugins
@@ -35,7 +37,7 @@ from loadbench.media.plan import ChunkPlan
 from loadbench.plan import Plan, PlanError
 from loadbench.readings import machine, target
 from loadbench.results.masks import Masks
-from loadbench.results.record import ClipFacts
+from loadbench.results.record import ClipFacts, Sentence
 from loadbench.results.run import Anchor, RunHeader
 from loadbench.results.slo import Slo
 from loadbench.session import load
@@ -543,6 +545,8 @@ def _facts(clip: Clip, duration_ns: int) -> ClipFacts:
         activity_end_s=clip.activity_end_s,
         activity_estimated=clip.activity_estimated,
         words=[dict(word) for word in clip.words],
+        gloss_spans=[{name: span[name] for name in ("gloss", "start", "end")} for span in clip.gloss_spans],
+        segments=[msgspec.convert(dict(part), Sentence) for part in clip.segments],
         tags=list(clip.tags),
     )
 

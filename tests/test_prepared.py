@@ -254,3 +254,25 @@ def test_endpoints_are_addresses_none_of_them_twice_and_not_beside_an_address(tm
         assert "pw-FAKE-1" in asked.start.hidden
     finally:
         asked.close()
+
+
+def test_sentences_and_times_of_signs_go_with_the_clip_into_the_bundle(tmp_path: Path) -> None:
+    tone(tmp_path, 2.0)
+    line = json.loads((tmp_path / "manifest.jsonl").read_text()) | {
+        "gloss_spans": [{"gloss": "BOAT", "start": 0.5, "end": 1, "hand": "right"}],
+        "segments": [
+            {"offset": 0, "duration": 0.9, "transcript": "the red boat"},
+            {"offset": 1, "duration": 1, "transcript": "leaves", "speaker": "b"},
+        ],
+    }
+    (tmp_path / "manifest.jsonl").write_text(json.dumps(line) + "\n")
+    asked = ready(tmp_path)
+    try:
+        facts = asked.facts["tone"]
+        assert facts.gloss_spans == [{"gloss": "BOAT", "start": 0.5, "end": 1.0}]
+        assert [(part.offset, part.duration, part.transcript) for part in facts.segments] == [
+            (0.0, 0.9, "the red boat"),
+            (1.0, 1.0, "leaves"),
+        ]
+    finally:
+        asked.close()

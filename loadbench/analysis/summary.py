@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from loadbench.analysis.judge import Judge, Quality
+from loadbench.analysis.lagging import Lagging
 from loadbench.analysis.levels import Levels
 from loadbench.analysis.playback import Playbacks
 from loadbench.analysis.population import Population, Responses
@@ -39,17 +40,19 @@ def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
     """The summary, with keys as published. `quality` has what scoring found, for objectives on wer and score."""
     header = bundle.header
     _refuse_unknown(bundle)
-    judge, facts = Judge(header), _Facts(header)
+    judge, facts, lagging = Judge(header), _Facts(header), Lagging(header, bundle.clips())
     for event in bundle.sessions():
         judge.add(event)
         facts.add_to_stage(event)
         if isinstance(event, SessionRecord):
             facts.add(event)
+            lagging.add(event)
     for tick in bundle.ticks():
         judge.add(tick)
         facts.add_tick(tick)
     clumping = _clumping(bundle.messages())
     damage = bundle.damage()
+    lag, lag_of = lagging.summary()
     measured, totals, verdict = judge.responses(), judge.totals(), _verdict(judge, bundle)
     found = {
         "schema_version": SCHEMA_VERSION,
@@ -66,13 +69,14 @@ def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
         "premature": measured.premature,
         "media": facts.playbacks.summary(),
         "erasure": {channel: erasure(judge.drafts(channel)) for channel in measured.channels},
+        "lag": lag,
         "utterances": measured.utterances,
         "connection": {name: spans.summary() for name, spans in facts.connection.items()},
         "lateness": _lateness(verdict, facts),
         "canary": _canary(bundle),
         "readings": facts.levels.summary() if _part(header.plan, "readings").get("enabled") else None,
         "users": facts.users,
-        "stages": {stage: _stage(stage, judge, facts) for stage in judge.stages},
+        "stages": {stage: _stage(stage, judge, facts, lag_of.get(stage, {})) for stage in judge.stages},
         "clips": {clip: _clip(responses, facts.streamed[clip]) for clip, responses in facts.clips.items()},
         "volume": facts.volume,
         "endpoints": facts.endpoints,
@@ -319,7 +323,7 @@ def _marked(response: dict[str, Any], header: RunHeader) -> dict[str, Any]:
     return response
 
 
-def _stage(stage: str, judge: Judge, facts: _Facts) -> dict[str, Any]:
+def _stage(stage: str, judge: Judge, facts: _Facts, lag: dict[str, Any]) -> dict[str, Any]:
     """Its level by the plan, its time from the run's first start, and what came of its sessions."""
     first_ns, last_ns = facts.stages_ns[stage]
     zero_ns = (facts.span_ns or (first_ns, last_ns))[0]
@@ -329,6 +333,7 @@ def _stage(stage: str, judge: Judge, facts: _Facts) -> dict[str, Any]:
         "to_s": (last_ns - zero_ns) / 1e9,
         "sessions": judge.tally(stage).totals(),
         "response": _responses(judge.responses(stage), SHORT),
+        "lag": lag,
     }
 
 

@@ -36,7 +36,8 @@ class Clip:
 
     `line` is where it stands in `source`, for messages. References: `transcript` is what was spoken, `gloss` what was
     signed (or is to be signed), `text` what the spoken-language output should say. `activity_estimated`: a detector
-    said when signing or speech begins and ends, no person did.
+    said when signing or speech begins and ends, no person did. `segments` are the sentences of a long recording:
+    `offset`, `duration`, and `transcript`, `text` or `gloss`.
     """
 
     id: str
@@ -52,6 +53,7 @@ class Clip:
     gloss_spans: tuple[dict[str, Any], ...] = ()
     text: str | None = None
     words: tuple[dict[str, Any], ...] = ()
+    segments: tuple[dict[str, Any], ...] = ()
     alt_text: tuple[str, ...] = ()
     alt_gloss: tuple[tuple[str, ...], ...] = ()
     text_unit: str | None = None
@@ -73,6 +75,7 @@ class Clip:
             activity_end_s=_plus(self.activity_end_s, by_s),
             gloss_spans=tuple(_moved(span, by_s) for span in self.gloss_spans),
             words=tuple(_moved(word, by_s) for word in self.words),
+            segments=tuple(part | {"offset": part["offset"] + by_s} for part in self.segments),
         )
 
 

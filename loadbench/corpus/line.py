@@ -32,6 +32,7 @@ def of(clip: Clip, folder: Path) -> dict[str, Any]:
         gloss_spans=clip.gloss_spans,
         text=clip.text,
         words=clip.words,
+        segments=clip.segments,
         alt_text=clip.alt_text,
         alt_gloss=clip.alt_gloss,
         text_unit=clip.text_unit,

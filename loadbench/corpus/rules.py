@@ -9,6 +9,7 @@ from unicodedata import is_normalized
 
 from loadbench.corpus.clip import Clip, Track
 
+ROUNDING_S: Final = 0.01  # a sum of written decimals may lie beyond the end by less than this
 MAX_GLOSSES: Final = 15  # sign words of a sentence, T/CADHOH 0004-2023, Appendix B
 UNITS: Final = ("char", "word")
 REFERENCE: Final[dict[str, tuple[str, str]]] = {
@@ -63,6 +64,8 @@ def judged(clip: Clip) -> tuple[list[str], list[str]]:
         warnings += [f"clip {clip.id}: {name} {said}" for name, said in odd]
     if clip.activity_start_s is not None or clip.activity_end_s is not None or clip.gloss_spans or clip.words:
         problems += _time_problems(clip)
+    if clip.segments:
+        problems += _segment_problems(clip)
     return problems, warnings
 
 
@@ -108,6 +111,19 @@ def _time_problems(clip: Clip) -> Iterator[str]:
                 yield f"{name}[{n}] ({span['start']} to {span['end']}) lies outside the segment (0 to {length:g} s)"
 
 
+def _segment_problems(clip: Clip) -> Iterator[str]:
+    length, before = segment_s(clip), 0.0
+    for n, part in enumerate(clip.segments):
+        end = part["offset"] + part["duration"]
+        if part["offset"] < before:
+            yield f"segments[{n}] begins at {part['offset']}, before the one before it: sort them by their offsets"
+        if end > length + ROUNDING_S:
+            yield f"segments[{n}] ({part['offset']} to {end:g}) lies outside the segment (0 to {length:g} s)"
+        if not any(part.get(name) for name in REFERENCE[clip.direction]):
+            yield f"segments[{n}] has no reference ({' or '.join(REFERENCE[clip.direction])})"
+        before = part["offset"]
+
+
 def segment_s(clip: Clip) -> float:
     """The longest declared duration of the clip's media; infinity where one declares none."""
     if len(clip.tracks) == 1:
@@ -140,7 +156,7 @@ def _odd_references(clip: Clip) -> Iterator[str]:
         if unit is not None and unit not in UNITS:
             yield f"{name} {unit!r} is unknown and will not be used; known: {', '.join(UNITS)}"
     first, second = REFERENCE[clip.direction]
-    if not (getattr(clip, first) or getattr(clip, second)):
+    if not (clip.segments or getattr(clip, first) or getattr(clip, second)):
         yield f"has no reference ({first} or {second}): its output cannot be scored"
     if reversed_languages(clip):
         yield f"source_lang {clip.source_lang} and target_lang {clip.target_lang} look reversed for {clip.direction}"

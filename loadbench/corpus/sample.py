@@ -109,6 +109,16 @@ class WordSpan(Span):
     w: Word
 
 
+class SentenceSpan(Part):
+    """One sentence of a long recording; seconds from the start of the clip, and what is right for it."""
+
+    offset: float = Field(ge=0)
+    duration: float = Field(gt=0)
+    transcript: Word | None = None
+    text: Word | None = None
+    gloss: list[Word] | None = Field(None, min_length=1)
+
+
 class Sample(Medium):
     """A line of a manifest."""
 
@@ -128,6 +138,7 @@ class Sample(Medium):
     gloss_spans: list[GlossSpan] = []
     text: Word | None = None
     words: list[WordSpan] = []
+    segments: list[SentenceSpan] = []
     alt_text: list[Word] = []
     alt_gloss: list[Annotated[list[Word], Field(min_length=1)]] = []
     text_unit: str | None = None
@@ -157,6 +168,7 @@ class Sample(Medium):
             gloss_spans=tuple(span.model_dump(exclude_none=True, exclude_unset=True) for span in self.gloss_spans),
             text=self.text,
             words=tuple(span.model_dump(exclude_none=True, exclude_unset=True) for span in self.words),
+            segments=tuple(span.model_dump(exclude_none=True, exclude_unset=True) for span in self.segments),
             alt_text=tuple(self.alt_text),
             alt_gloss=tuple(tuple(gloss) for gloss in self.alt_gloss),
             text_unit=self.text_unit,

@@ -14,6 +14,7 @@ from typing import Any, Final
 import jinja2
 from markupsafe import Markup
 
+from loadbench.analysis.lag import METRICS as METRICS_OF_LAG
 from loadbench.analysis.response import METRICS, responses
 from loadbench.report import accuracy, charts, gather
 from loadbench.report.charts import Curve, Dot, Line, Mark
@@ -27,6 +28,8 @@ from loadbench.results.run import RunHeader
 from loadbench.scoring.outputs import Row
 
 STATS: Final = ("p50", "p90", "p95", "p99", "max")
+LAG_STATS: Final = ("p50", "p95", "max")
+LAG_DEFINITIONS: Final = (*METRICS_OF_LAG, "stream_laal", "long", "words", "slope", "degeneracy")
 CANARY_STATS: Final = ("p50", "p95", "p99", "max")
 MOST_DOTS: Final = 600
 MOST_CHARACTERS: Final = 400
@@ -55,10 +58,13 @@ def render(
         outcomes=OUTCOMES,
         lateness_figures=LATENESS_FIGURES,
         canary_stats=CANARY_STATS,
+        lag_stats=LAG_STATS,
+        lag_definitions=LAG_DEFINITIONS,
         figures=_figures(bundle, summary, spoken),
         channels=_channels(scores, rows),
         stages=sorted(summary["stages"].items(), key=lambda item: float(item[1]["from_s"])),
         played=list(_media(summary["media"])),
+        lagged=[_lag(name, part, spoken) for name, part in summary["lag"].items() if part["n"]],
         sessions=list(_sessions(bundle, spoken)),
         facts=_facts(bundle.header, summary["run"]["engine"]),
         plan=_lines(json.dumps(bundle.header.plan, indent=2, ensure_ascii=False, sort_keys=True)),
@@ -154,6 +160,30 @@ def _channels(scores: dict[str, Any], rows: Sequence[Row]) -> list[dict[str, Any
         left_out = len(part["clips"]) - len(clips)
         found.append({"name": name, **part, "steps": accuracy.steps(part), "shown": clips, "more": left_out})
     return found
+
+
+def _lag(name: str, part: dict[str, Any], w: Words) -> dict[str, Any]:
+    """The lag of one channel: its numbers by name, and the sentences beside them."""
+    rows = [*part["metrics"].items(), *part["long"]["metrics"].items()]
+    left = ", ".join(f"{reason} {count}" for reason, count in sorted(part["excluded"].items()))
+    units = ", ".join(f"{unit} {count}" for unit, count in sorted(part["units"].items()))
+    words, burst, slope = part["words"], part["burst"], part["slope"]
+    said = [w["lag.counted"].format(n=part["n"], units=units, left=left or w["lag.none_left"])]
+    if part["without_reference"]:
+        said.append(w["lag.without_reference"].format(n=part["without_reference"]))
+    if words["matched"]:
+        said.append(w["lag.matched"].format(**words))
+    if part["long"]["recordings"]:
+        said.append(w["lag.long"].format(n=part["long"]["recordings"], **part["long"]["empty"]))
+    said.append(w["lag.burst"].format(share=_percent(burst["share"]), within=burst["within_s"], n=burst["utterances"]))
+    return {
+        "name": name,
+        "rows": rows,
+        "words": [(state, words[state]) for state in ("shown", "stable", "final") if words[state]["n"]],
+        "said": said,
+        "slope": slope if slope["value"] is not None else None,
+        "degenerate": part["degeneracy"] if part["degeneracy"]["suspicious"] else None,
+    }
 
 
 def _media(found: dict[str, Any]) -> Iterator[list[str]]:

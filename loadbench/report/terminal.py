@@ -22,6 +22,7 @@ def render(summary: dict[str, Any], scores: dict[str, Any]) -> str:
         _sessions(summary),
         _response(summary),
         _media(summary),
+        _lag(summary),
         _stages(summary),
         _objectives(summary),
         _accuracy(scores),
@@ -137,6 +138,34 @@ def _media(summary: dict[str, Any]) -> list[str]:
             f" see in {part['silent']}; broken pieces {part['broken']}"
         )
     return lines
+
+
+def _lag(summary: dict[str, Any]) -> list[str]:
+    """A line a channel whose text came bit by bit: how far behind its source it was."""
+    usable, lines = summary["verdict"]["state"] != "INVALID", []
+    for name, part in summary["lag"].items():
+        if not part["n"] or part["burst"]["share"] == 1:
+            continue
+        parts = [f"LAAL {_mid(part['metrics']['laal']['ca'], usable)}"]
+        if part["words"]["matched"]:
+            parts.append(f"words stable after {_mid(part['words']['stable'], usable)}")
+        if part["long"]["metrics"]:
+            parts.append(f"StreamLAAL {_mid(part['long']['metrics']['stream_laal']['ca'], usable)}")
+        if part["slope"]["falling_behind"] and usable:
+            slope = part["slope"]
+            parts.append(
+                f"FALLING BEHIND by {slope['value']:.3f} s a second ({slope['low']:.3f} to {slope['high']:.3f})"
+            )
+        left = sum(part["excluded"].values())
+        lines.append(
+            f"lag      {visible(name)}: {', '.join(parts)}; {_percent(part['burst']['share'])} of units came at the end"
+            f" (n = {part['n']}{f', not counted {left}' if left else ''})"
+        )
+    return lines
+
+
+def _mid(found: dict[str, Any], usable: bool) -> str:
+    return f"{_value(found['p50'], usable)} s (p50; p95 {_value(found['p95'], usable)})"
 
 
 def _stages(summary: dict[str, Any]) -> list[str]:

@@ -278,8 +278,21 @@ class CanaryRecord(msgspec.Struct, kw_only=True, tag="canary", tag_field="type")
     tainted: bool = False
 
 
+class Sentence(msgspec.Struct, kw_only=True):
+    """One sentence of a long recording: where it lies in it, in seconds, and what is right for it."""
+
+    offset: float
+    duration: float
+    transcript: str | None = None
+    text: str | None = None
+    gloss: list[str] | None = None
+
+
 class ClipFacts(msgspec.Struct, kw_only=True):
-    """What scoring and reports need to know of a clip that was used; spans in seconds of media."""
+    """What scoring and reports need to know of a clip that was used; spans in seconds of media.
+
+    `words` are `w` with `start` and `end`, `gloss_spans` are `gloss` with these; `segments` are in order of time.
+    """
 
     id: str
     direction: str
@@ -297,4 +310,6 @@ class ClipFacts(msgspec.Struct, kw_only=True):
     activity_end_s: float | None = None
     activity_estimated: bool = False
     words: list[dict[str, str | float]] = []
+    gloss_spans: list[dict[str, str | float]] = []
+    segments: list[Sentence] = []
     tags: list[str] = []

@@ -4,7 +4,7 @@ compares the texts, analysis counts their units over time.
 
 from typing import Final, Literal, get_args
 
-from loadbench.results.record import ClipFacts
+from loadbench.results.record import ClipFacts, Sentence
 
 Kind = Literal["gloss", "transcript", "text"]
 Unit = Literal["word", "char", "gloss"]
@@ -26,12 +26,26 @@ REFERENCES: Final[dict[tuple[str, str], Kind]] = {
 
 
 def references(facts: ClipFacts, kind: Kind) -> list[str]:
-    """The right answers that a clip has of a kind, the reference first; glosses are joined by spaces. Empty: none."""
-    if kind == "transcript":
-        return [] if facts.transcript is None else [facts.transcript]
-    if kind == "text":
-        return [] if facts.text is None else [facts.text, *facts.alt_text]
-    return [] if facts.gloss is None else [" ".join(items) for items in [facts.gloss, *facts.alt_gloss]]
+    """The right answers that a clip has of a kind, the reference first; glosses are joined by spaces. Empty: none.
+
+    A long recording that has none of its own has that of its sentences, one after the other.
+    """
+    whole = {
+        "transcript": [] if facts.transcript is None else [facts.transcript],
+        "text": [] if facts.text is None else [facts.text, *facts.alt_text],
+        "gloss": [] if facts.gloss is None else [" ".join(items) for items in [facts.gloss, *facts.alt_gloss]],
+    }[kind]
+    said = [text for _, text in sentences(facts, kind)]
+    return whole or ([" ".join(said)] if said else [])
+
+
+def sentences(facts: ClipFacts, kind: Kind) -> list[tuple[Sentence, str]]:
+    """The sentences of a recording, each with its right answer of a kind; empty unless every one has it."""
+    said = [
+        (each, each.gloss and " ".join(each.gloss) if kind == "gloss" else getattr(each, kind))
+        for each in facts.segments
+    ]
+    return [(each, text) for each, text in said if text] if all(text for _, text in said) else []
 
 
 def language_of(facts: ClipFacts, kind: Kind) -> str:

@@ -49,6 +49,10 @@ SPANS = st.fixed_dictionaries(
     {"gloss": WORD, "start": TIMES, "end": TIMES}, optional={"hand": WORD, "marks": st.lists(WORD)}
 )
 WORDS = st.fixed_dictionaries({"w": WORD, "start": TIMES, "end": TIMES}, optional={"confidence": TIMES})
+SENTENCES = st.fixed_dictionaries(
+    {"offset": TIMES, "duration": st.floats(0.1, 9)},
+    optional={"text": WORD, "gloss": st.lists(WORD, min_size=1), "speaker": WORD},
+)
 CLIPS = st.builds(
     Clip,
     id=WORD,
@@ -64,6 +68,7 @@ CLIPS = st.builds(
     gloss_spans=st.lists(SPANS, max_size=2).map(tuple),
     text=st.none() | WORD,
     words=st.lists(WORDS, max_size=2).map(tuple),
+    segments=st.lists(SENTENCES, max_size=2).map(tuple),
     alt_text=st.lists(WORD, max_size=2).map(tuple),
     alt_gloss=st.lists(st.lists(WORD, min_size=1, max_size=2).map(tuple), max_size=2).map(tuple),
     text_unit=st.sampled_from([None, "char", "word"]),

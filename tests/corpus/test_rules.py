@@ -1,5 +1,6 @@
 """All corpora are judged alike."""
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -108,3 +109,27 @@ def test_signing_reversed_with_speech_is_seen_by_the_languages(tmp_path: Path) -
     assert rules.judged(clips.clip(tmp_path, **fields))[1] == [
         "source_lang de and target_lang gsg look reversed for sign2spoken"
     ]
+
+
+SENTENCES = [
+    # segments of a clip of 3 s -> the problem, None: there is none
+    ([{"offset": 0.0, "duration": 1.2, "gloss": ["明天"]}, {"offset": 1.3, "duration": 1.7, "transcript": "好"}], None),
+    ([{"offset": 1.0, "duration": 1.0, "gloss": ["a"]}, {"offset": 0.5, "duration": 0.2, "gloss": ["b"]}],
+     "segments[1] begins at 0.5, before the one before it: sort them by their offsets"),
+    ([{"offset": 2.0, "duration": 1.1, "gloss": ["a"]}],
+     "segments[0] (2.0 to 3.1) lies outside the segment (0 to 3 s)"),
+    ([{"offset": 0.0, "duration": 1.0, "text": "a"}], "segments[0] has no reference (gloss or transcript)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("segments", "problem"), SENTENCES)
+def test_sentences_of_a_recording_lie_in_it_in_order_and_have_references(
+    tmp_path: Path, segments: list[dict[str, Any]], problem: str | None
+) -> None:
+    path = tmp_path / "a.wav"
+    path.touch()
+    tracks = (Track("audio", path, duration_s=Fraction(3)),)
+    spoken = clips.clip(tmp_path, direction="spoken2sign", target_lang="csl", transcript=None, tracks=tracks)
+    problems, warnings = rules.judged(replace(spoken, segments=tuple(segments)))
+    assert problems == ([problem] if problem else [])
+    assert not [text for text in warnings if "no reference" in text]

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from loadbench.analysis.response import METRICS
+from loadbench.report import terminal
 from loadbench.report.derive import derive
 from loadbench.report.html import LATENESS_FIGURES
 from loadbench.report.words import LANGUAGES, words
@@ -226,6 +227,7 @@ def test_no_word_is_left_over() -> None:
         "media.",
     )
     kinds = {"finished", "failed", "cut", "in_flight", "effective", "versions", "machine", "engine", "corpus", "seed"}
+    kinds |= {"lag.cu", "lag.ca", "lag.shown", "lag.final"}
     used = {key for key in words("en") if f"w.{key}" in source or f'w["{key}"]' in source}
     assert {key for key in words("en") if not key.startswith(prefixes)} - kinds - used == set()
 
@@ -303,3 +305,38 @@ def test_of_a_target_as_usual_the_page_says_nothing(write: Write) -> None:
     usual = page_of(write([session(1)], run=header(effective={"tls_verify": True, "proxy": "off"})))
     assert "not verified" not in usual
     assert "through the proxy" not in usual
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_the_lag_of_a_text_stands_with_its_definitions_and_is_struck_where_the_tester_was_late(
+    write: Write, lang: str
+) -> None:
+    records = [session(number, first_ms=823, stage="low" if number < 5 else "high") for number in range(10)]
+    fine, late = (
+        Page(page_of(write(records, name=name, gap_ms=gap), lang)) for name, gap in (("fine", 1.0), ("late", 1500.0))
+    )
+    said = " ".join(data for _, data in fine.texts)
+    spoken = words(lang)
+    for name in ("lag", "lag.about", "lag.stages", "def.lag.yaal", "def.lag.degeneracy"):
+        assert spoken[name] in said, name
+    assert "0.823" in said
+    assert all("s" in open_ for open_, data in late.texts if "0.823" in data)
+
+
+def test_a_service_that_falls_behind_is_said_to(write: Write) -> None:
+    """Each word comes half as long again after the one before as it was spoken."""
+    record = session(0)
+    (part,) = record.utterances
+    zero, said = part.media_zero_ns or 0, ["the", "cat", "sat", "on", "the", "mat"]
+    part.channels["transcript"].updates = [
+        Update(zero + 750 * MS * at, len(" ".join(said[: at - 1])), f" {said[at - 1]}"[at == 1 :], 0)
+        for at in range(1, 7)
+    ]
+    spans: list[dict[str, str | float]] = [
+        {"w": word, "start": (at - 1) / 2, "end": at / 2} for at, word in enumerate(said, 1)
+    ]
+    folder = write([record], clips=[clip(0, words=spans)])
+    assert words("en")["lag.behind"] in page_of(folder)
+    derived = derive(folder)
+    assert derived.summary["lag"]["transcript"]["slope"]["value"] == pytest.approx(0.5)
+    assert "FALLING BEHIND by 0.500 s a second (0.500 to 0.500)" in terminal.render(derived.summary, derived.scores)

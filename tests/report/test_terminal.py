@@ -165,3 +165,12 @@ def test_a_target_that_was_not_verified_and_a_proxy_are_said_with_the_verdict(wr
 @pytest.mark.parametrize("usual", [{"tls_verify": True, "proxy": "off"}, {}])
 def test_of_a_target_as_usual_nothing_is_said(write: Write, usual: dict[str, Any]) -> None:
     assert "target   " not in text_of(write, [session(1)], run=header(effective=usual))
+
+
+def test_the_lag_of_a_text_that_came_bit_by_bit_has_a_line_and_one_that_came_at_the_end_has_none(write: Write) -> None:
+    streamed = derive(write([session(number, first_ms=800) for number in range(3)], name="streamed"))
+    (line,) = [text for text in render(streamed.summary, streamed.scores).splitlines() if text.startswith("lag ")]
+    assert line.startswith("lag      transcript: LAAL ")
+    assert line.endswith("of units came at the end (n = 3)")
+    burst = derive(write([session(0, first_ms=2600)], name="burst"))
+    assert not [text for text in render(burst.summary, burst.scores).splitlines() if text.startswith("lag ")]
