@@ -1,28 +1,16 @@
 """Accuracy as a reader can follow it: the steps of a score, and one output of each clip beside its reference."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from fractions import Fraction
-from itertools import zip_longest
-from typing import Any, Final, NamedTuple
+from itertools import islice
+from typing import Any, Final
 
-from rapidfuzz.distance import Levenshtein
-
-from loadbench.results.reference import tokens
-from loadbench.scoring import tables
-from loadbench.scoring.normalise import normalise
-from loadbench.scoring.outputs import Row
-from loadbench.scoring.wer import best
+from loadbench.scoring import tables, wer
+from loadbench.scoring.outputs import Row, compared
+from loadbench.scoring.wer import Pair
 
 MOST_CLIPS: Final = 200
 MOST_UNITS: Final = 400
-
-
-class Pair(NamedTuple):
-    """A stretch of an alignment: `kind` is same, sub, del or ins; what is not there is ""."""
-
-    kind: str
-    reference: str
-    hypothesis: str
 
 
 def examples(rows: Iterable[Row]) -> dict[tuple[str, str], Row]:
@@ -36,12 +24,9 @@ def examples(rows: Iterable[Row]) -> dict[tuple[str, str], Row]:
 
 def aligned(row: Row) -> list[Pair]:
     """Reference and hypothesis unit by unit, as they were compared, against the reference that fits best."""
-    hypothesis = tokens(normalise(row.hypothesis, row.unit, row.language), row.unit)
-    references = [tokens(normalise(text, row.unit, row.language), row.unit) for text in row.references]
-    # Not by `best` alone: it returns counts, and here the tokens are wanted.
-    wanted = best(references, hypothesis)
-    reference = next(words for words in references if best([words], hypothesis) == wanted)
-    return list(_pairs(reference, hypothesis))[:MOST_UNITS]
+    hypothesis = compared(row, row.hypothesis)
+    references = [compared(row, text) for text in row.references]
+    return list(islice(wer.aligned(wer.nearest(references, hypothesis)[0], hypothesis), MOST_UNITS))
 
 
 def steps(part: dict[str, Any]) -> str | None:
@@ -51,20 +36,9 @@ def steps(part: dict[str, Any]) -> str | None:
         return None
     total = errors["s"] + errors["d"] + errors["i"]
     rate = Fraction(total, errors["n"])
-    bands = tables.table(1).bands[tables.AS_DIRECTION[part["direction"]]]
-    band = next(band for band in reversed(bands) if rate >= band.at_least)
+    band = tables.table(1).band(tables.AS_DIRECTION[part["direction"]], rate)
     begin = f"w = ({errors['s']} + {errors['d']} + {errors['i']}) / {errors['n']} = {float(rate):.4f}"
-    where = f"{float(band.at_least):g} ≤ w" + ("" if band.below is None else f" < {float(band.below):g}")
-    points = float(band.points + (band.edge - rate) * band.factor)
-    if not band.factor:
-        return f"{begin};  {where}  →  {points:g}"
-    how = f"{float(band.points):g} + ({float(band.edge):g} − w) × {float(band.factor):g}"
-    return f"{begin};  {where}  →  {how} = {points:.2f}"
-
-
-def _pairs(reference: Sequence[str], hypothesis: Sequence[str]) -> Iterable[Pair]:
-    names = {"equal": "same", "replace": "sub", "delete": "del", "insert": "ins"}
-    for step in Levenshtein.opcodes(reference, hypothesis):
-        left, right = reference[step.src_start : step.src_end], hypothesis[step.dest_start : step.dest_end]
-        for one, other in zip_longest(left, right, fillvalue=""):
-            yield Pair(names[step.tag], one, other)
+    if band is None:
+        return None
+    how, points = band.formula("w"), float(band.points(rate))
+    return f"{begin};  {band.span('w')}  →  " + (f"{how} = {points:.2f}" if band.slope else f"{points:g}")
