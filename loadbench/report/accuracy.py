@@ -29,6 +29,29 @@ def aligned(row: Row) -> list[Pair]:
     return list(islice(wer.aligned(wer.nearest(references, hypothesis)[0], hypothesis), MOST_UNITS))
 
 
+def basis(step: dict[str, Any]) -> str:
+    """What went into a step of the composite score, in signs rather than words."""
+    given, number = step["inputs"], step["table"]
+    if number == 1:
+        errors = given["errors"]
+        return f"{given['channel']}: S {errors['s']} + D {errors['d']} + I {errors['i']}, N {errors['n']}"
+    if number == 2:
+        how = given["how"]
+        name = f"BLEU-{how['bleu_order']} ({how['bleu_smoothing']})"
+        return f"{given['channel']}: {name} {given['bleu']:.2f}, ROUGE-L (b {how['rouge_beta']}) {given['rouge_l']:.3f}"
+    if number == 5:
+        return f"{given['metric']} {given['stat']} ({given['counted']}), n {given['n']}"
+    spread = "" if given["sd"] is None else f", sd {given['sd']:.2f}"
+    agreement = "" if given["alpha"] is None else f", α {given['alpha']:.3f}"
+    return f"n {given['ratings']}, raters {given['raters']}, items {given['items']}{spread}{agreement}"
+
+
+def assessments(scores: dict[str, Any]) -> list[tuple[dict[str, Any], str, dict[str, Any]]]:
+    """What was scored by entered tables: under which name, in which direction, and its steps with the composite."""
+    parts = [part for part in (scores["standard"], scores["not_the_standard"]) if part and part["sha256"]]
+    return [(part, direction, made) for part in parts for direction, made in part["directions"].items()]
+
+
 def steps(part: dict[str, Any]) -> str | None:
     """How the rate of a channel became points, by the standard's table; None where there are none."""
     errors = part["wer"]["errors"]
