@@ -51,7 +51,8 @@ class Band:
         """How they are computed, as people write it."""
         if not self.slope:
             return f"{float(self.base):g}"
-        return f"{float(self.base):g} + ({float(self.limit):g} − {name}) × {float(self.slope):g}"
+        sign = "+" if self.slope > 0 else "−"
+        return f"{float(self.base):g} {sign} ({float(self.limit):g} − {name}) × {abs(float(self.slope)):g}"
 
     def span(self, name: str, *, upper: bool = False) -> str:
         """The values in it, as people write them; `upper`: the upper bound belongs to it, and not the lower one."""
