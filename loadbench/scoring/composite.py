@@ -126,7 +126,7 @@ def _step(
             exact(figure.inputs[how]),
             rule if how == "of_mean_rate" else "mean of the points of each sentence",
         )
-    if points is None or not 0 <= points <= 100:
+    if points is None:
         return None, f"Table {number} ({table.title}): {rule}"
     return {
         "table": number,
@@ -145,8 +145,8 @@ def _points(table: Table, direction: Direction, figure: Figure, *, given: bool) 
     """Points, and the rule that gave them; or None, and why there are none."""
     value, name = figure.value, figure.name
     if given:
-        inside = value is not None and 0 <= value <= 100
-        return value, "the raters' points" if inside else "the raters' points do not lie within 0 to 100"
+        inside = figure.inputs["min"] >= 0 and figure.inputs["max"] <= 100
+        return (value, "the raters' points") if inside else (None, "the raters' points do not lie within 0 to 100")
     band = _last(table, direction) if value is None else table.band(direction, value)
     if band is None:
         return None, f"{name} = {'infinite' if value is None else f'{float(value):g}'} lies in none of its bands"

@@ -3,6 +3,8 @@ are entered here are made for the test.
 """
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from loadbench.scoring.composite import Evidence, Timed, assess
 from loadbench.scoring.outputs import Row
 from loadbench.scoring.ratings import Rating
+from loadbench.scoring.ratings import read as read_ratings
 from loadbench.scoring.score import score
 from loadbench.scoring.tables import STANDARD
 from loadbench.scoring.tables_file import Tables, illustrative, read
@@ -114,7 +117,7 @@ MISSING = {
         "Table 4 (spoken-language readability): no rating of park",
     ),
     "points that are none": (
-        *(sheet(), {"ratings": [Rating(indicator=4, clip="park", rater="anna", value=180)]}),
+        *(sheet(), {"ratings": [*RATINGS, Rating(indicator=4, clip="park", rater="cleo", value=102)]}),
         "the raters' points do not lie within 0 to 100",
     ),
     "a time": (sheet(), {"timed": Timed(None, why="nobody knows")}, "(translation response score): nobody knows"),
@@ -247,3 +250,16 @@ def test_plain_speech_recognition_counts_as_the_first_half_of_spoken_to_sign() -
 
 def test_a_run_without_scores_has_no_direction() -> None:
     assert assess(sheet(), Evidence(scores=score([])))["standard"]["directions"] == {}
+
+
+@pytest.mark.parametrize("name", ["scoring.md", "scoring.zh-CN.md"])
+def test_the_worked_example_of_the_documentation_comes_out_as_it_says(name: str) -> None:
+    text = (Path(__file__).parents[2] / "docs" / name).read_text()
+    entered, rated = (re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL)[0] for kind in ("toml", "csv"))
+    eleven = row("s", "c", "recognition", "a b c d e f g h i j k", "a b c d e f g h x y z")
+    found = assess(read(entered.encode(), "a.toml"), evidence(eleven, ratings=read_ratings(rated.encode(), "r.csv")))
+    made = found["not_the_standard"]["directions"]["sign2spoken"]
+    assert [f"{step['points']:.2f}" for step in made["steps"]] == ["92.73", "80.00"]
+    assert f"{made['composite']['value']:.2f}" == "86.36"
+    assert "86.36" in text
+    assert f"{found['not_the_standard']['under']}" == "example, not T/CADHOH 0004-2023"
