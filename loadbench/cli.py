@@ -40,7 +40,9 @@ corpus_app = typer.Typer(
 )
 profile_app = typer.Typer(no_args_is_help=True, help="The profiles: how services speak.")
 app.add_typer(corpus_app, name="corpus")
+tables_app = typer.Typer(no_args_is_help=True, help="Score tables from one's own copy of the standard.")
 app.add_typer(profile_app, name="profile")
+app.add_typer(tables_app, name="tables")
 
 TEXTS = ("target.params.", "target.headers.", "target.env.", "target.secrets.")
 Text = str | None
@@ -324,13 +326,21 @@ def score(
     transcribe: Annotated[
         Text, typer.Option(help="a command that makes text of kept speech: paths in, JSON lines out")
     ] = None,
+    tables: Annotated[
+        Text, typer.Option(help="score tables from your copy of the standard, or the made-up ones: illustrative")
+    ] = None,
+    ratings: Annotated[Path | None, typer.Option(help="what people rated: CSV or JSON lines")] = None,
     allow_exec: Annotated[
         bool, typer.Option("--allow-exec", help="let the bundle's plan run its command (scoring.transcribe)")
     ] = False,
 ) -> None:
-    """Score what the service said against the references, and print the scores as JSON."""
+    """Score what the service said against the references, and print the scores as JSON.
+
+    Tables and ratings are kept in the bundle, so that its scores can be made again from it alone.
+    """
     from loadbench.report import derive
 
+    _entered(bundle, tables, ratings)
     for problem in _transcribed(bundle, transcribe, allow_exec=allow_exec):
         print(f"loadbench: {problem}", file=sys.stderr)
     derived = derive.derive(bundle)
@@ -338,6 +348,30 @@ def score(
     for problem in derived.summary["damage"]:
         print(f"loadbench: {problem}", file=sys.stderr)
     _refuse_to_lose(derived.unwritten)
+
+
+def _entered(folder: Path, tables: str | None, ratings: Path | None) -> None:
+    """Read the tables and ratings that were given, say all that is wrong with both, and keep them in the bundle."""
+    from loadbench import plan as plans
+    from loadbench.results.bundle import Bundle, why, write_whole
+    from loadbench.scoring import ratings as rated
+    from loadbench.scoring import tables_file
+
+    bundle, problems = Bundle(folder), list[str]()
+    kept: dict[str, list[bytes]] = {}
+    with plans.noting(problems):
+        if tables is not None:
+            kept[tables_file.KEPT] = [tables_file.load(tables, plans.RESPONSE_METRICS).encode()]
+    with plans.noting(problems):
+        if ratings is not None:
+            kept[rated.KEPT] = list(rated.encode(rated.load(ratings)))
+    if problems:
+        raise FlagError(problems)
+    for name, parts in kept.items():
+        try:
+            write_whole(bundle.folder / name, parts)
+        except OSError as error:
+            raise FlagError([f"cannot write {bundle.folder / name}: {why(error)}"]) from None
 
 
 def _transcribed(folder: Path, command: str | None, *, allow_exec: bool) -> list[str]:
@@ -397,6 +431,52 @@ def _of_corpus(command: Callable[..., None]) -> Callable[..., None]:
     whole.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     whole.__annotations__ = {each.name: each.annotation for each in parameters}
     return whole
+
+
+@tables_app.command("template")
+def tables_template(
+    illustrative: Annotated[
+        bool, typer.Option("--illustrative", help="the made-up tables, to see what a filled-in file looks like")
+    ] = False,
+) -> None:
+    """Print an empty tables file: titles, what is known of clauses, no values."""
+    from loadbench.scoring import tables_file
+
+    print(tables_file.template("illustrative.toml" if illustrative else "template.toml"), end="")
+
+
+@tables_app.command("check")
+def tables_check(
+    file: Annotated[Text, typer.Argument(metavar="[FILE]", help="a tables file")] = None,
+    ratings: Annotated[Path | None, typer.Option(help="a file of ratings")] = None,
+) -> None:
+    """Read a tables file, a file of ratings, or both; say all that is wrong, or what they hold. Exit code 2: wrong."""
+    from loadbench import plan as plans
+    from loadbench.scoring import ratings as rated
+    from loadbench.scoring import tables_file
+
+    problems: list[str] = []
+    lines: list[str] = []
+    with plans.noting(problems):
+        if file is not None:
+            lines += tables_file.load(file, plans.RESPONSE_METRICS).outline()
+    with plans.noting(problems):
+        if ratings is not None:
+            lines += rated.outline(rated.load(ratings))
+    if problems or not lines:
+        raise FlagError(problems or ["tables check takes a tables file, or --ratings FILE, or both"])
+    print("\n".join(map(visible, lines)))
+
+
+@tables_app.command("schema")
+def tables_schema(
+    ratings: Annotated[bool, typer.Option("--ratings", help="of a rating instead")] = False,
+) -> None:
+    """Print the JSON Schema of a tables file."""
+    from loadbench.scoring import ratings as rated
+    from loadbench.scoring import tables_file
+
+    print(json.dumps(rated.schema() if ratings else tables_file.schema(), indent=2, ensure_ascii=False))
 
 
 @corpus_app.command("check")

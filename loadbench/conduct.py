@@ -26,12 +26,13 @@ from loadbench.prepared import Prepared, public_params
 from loadbench.readings.target import Target
 from loadbench.readings.watching import Watching
 from loadbench.report.derive import derive
-from loadbench.results.bundle import BundleWriter
+from loadbench.results.bundle import BundleError, BundleWriter, why, write_whole
 from loadbench.results.media import MediaPiece
 from loadbench.results.outcome import ending
 from loadbench.results.record import SessionRecord, Started
 from loadbench.results.run import Done
 from loadbench.results.tick import Tick
+from loadbench.scoring import tables_file
 from loadbench.session.ending import judged_again
 from loadbench.session.message import media_kinds
 from loadbench.session.profile import Profile
@@ -78,7 +79,10 @@ async def perform(prepared: Prepared, folder: Path, view: View) -> Result:
         stack.push_async_callback(engine.close)
         await engine.spawn()  # comes up beside the responder
         start = await _with_canary(prepared, stack, view)
-        writer = Writer(BundleWriter(folder, header, prepared.masks))
+        bundle = BundleWriter(folder, header, prepared.masks)
+        if prepared.tables is not None:
+            _keep(folder / tables_file.KEPT, prepared.tables.encode())
+        writer = Writer(bundle)
         for note in header.corpus["notes"]:
             view.note(f"media    {note}")
         if metrics.enabled:
@@ -101,6 +105,13 @@ async def perform(prepared: Prepared, folder: Path, view: View) -> Result:
         if metrics.enabled and metrics.linger_s and done.reason != "interrupted":
             await asyncio.sleep(metrics.linger_s)
     return result
+
+
+def _keep(path: Path, data: bytes) -> None:
+    try:
+        write_whole(path, [data])
+    except OSError as error:
+        raise BundleError([f"cannot write {path}: {why(error)}; choose another --out"]) from None
 
 
 async def _with_canary(prepared: Prepared, stack: contextlib.AsyncExitStack, view: View) -> pipe.Start:

@@ -1,5 +1,6 @@
 """The plan file: what is run against what, how hard, how long, and what is asked of it. All problems at once."""
 
+import contextlib
 import difflib
 import os
 import re
@@ -362,10 +363,21 @@ class RecordSection(Section):
     media_mib: float = Field(16.0, gt=0, le=1024, description="at most so much of each of them")
 
 
+def _as_text(value: Any) -> Any:
+    """1.2 may be written as a number."""
+    return f"{value:g}" if _is_number(value) else value
+
+
 class ScoringSection(Section):
     """How output is scored. `transcribe`, a command as exec:CMD, makes text of kept speech when `score` is run."""
 
     transcribe: str | None = Field(None, pattern="^exec:.*[^ ]")
+    rouge_beta: Annotated[Literal["1", "1.2", "p_over_r"], BeforeValidator(_as_text)] = Field(
+        "1", description="of the ROUGE-L that is shown: 1, 1.2 or p_over_r"
+    )
+    tables: str | None = Field(
+        None, description="score tables from one's own copy of the standard, or the made-up ones: illustrative"
+    )
 
 
 class ReadingsSection(Section):
@@ -578,6 +590,23 @@ def _user_information(url: str) -> set[str]:
     return {parts.password or "", password, f"{user}:{password}", f"{parts.username or ''}:{parts.password or ''}"}
 
 
+@contextlib.contextmanager
+def noting(problems: list[str]) -> Iterator[None]:
+    """Gather the problems that a reader reports, so that the user sees those of all readers at once."""
+    try:
+        yield
+    except ValueError as error:
+        problems += problems_of(error)
+
+
+def problems_of(error: ValueError) -> list[str]:
+    """Those that a reader reported; any other error is raised again."""
+    found = getattr(error, "problems", None)
+    if found is None:
+        raise error
+    return list(found)
+
+
 def _start_of(path: str) -> str:
     """As much of a file as a secret may have, and a bit: it may be a pipe, or a device that never ends."""
     with Path(path).open("rb") as file:
@@ -596,12 +625,19 @@ def _root(data: dict[str, Any], folder: Path) -> None:
     files = [
         (data.get(section), key) for section, key in (("corpus", "path"), ("target", "profile"), ("media", "cache"))
     ]
+    if _part(data, "scoring").get("tables") != "illustrative":
+        files.append((data.get("scoring"), "tables"))
     for part, key in [*files, *((tls, key) for key in ("ca_file", "cert_file", "key_file"))]:
         if not isinstance(part, dict):
             continue
         value = part.get(key)
         if isinstance(value, str) and (key != "profile" or "/" in value or value.endswith((".yaml", ".yml"))):
             part[key] = str(folder / expanded(value))
+
+
+def _part(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = data.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def expanded(path: str) -> Path:

@@ -3,14 +3,13 @@
 All of the user's trouble is found here, and said at once.
 """
 
-import contextlib
 import resource
 import secrets as randomness
 import shutil
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -40,6 +39,8 @@ from loadbench.results.masks import Masks
 from loadbench.results.record import ClipFacts, Sentence
 from loadbench.results.run import Anchor, RunHeader
 from loadbench.results.slo import Slo
+from loadbench.scoring import tables_file
+from loadbench.scoring.tables_file import Tables
 from loadbench.session import load
 from loadbench.session.plugin import PluginError, Plugins
 from loadbench.session.plugin import named as named_plugins
@@ -67,6 +68,7 @@ class Prepared:
     media_ns: dict[str, int]
     media_bytes: dict[str, int]
     wires: Path
+    tables: Tables | None = None
 
     def close(self) -> None:
         """Forget the wire files; the encoded media stays in the cache."""
@@ -78,20 +80,23 @@ def prepare(
 ) -> Prepared:
     """Check everything, encode the media once, build the wire messages. Raises PlanError with every problem."""
     problems: list[str] = []
-    with _noting(problems):
+    with plans.noting(problems):
         profile = load.load_profile(plan.target.profile)
-    with _noting(problems):
+    with plans.noting(problems):
         clips = _clips(plan.corpus)
-    with _noting(problems):
+    with plans.noting(problems):
         values = plans.secrets(plan, allow_exec)
+    sheet = None
+    with plans.noting(problems):
+        sheet = tables_file.load(plan.scoring.tables, plans.RESPONSE_METRICS) if plan.scoring.tables else None
     problems += [*_resource_problems(plan), *_watch_problems(plan)]
     if problems:
         raise PlanError(problems)
-    with _noting(problems):
+    with plans.noting(problems):
         transport = load_transport(profile.transport.carrier)
-    with _noting(problems):
+    with plans.noting(problems):
         found = plugins.load(profile)
-    with _noting(problems):
+    with plans.noting(problems):
         encoders = plugins.encoders(profile)
     problems += [*_fit_problems(plan, profile, clips, values), *_program_problems(plan, profile, allow_exec)]
     if problems:
@@ -110,7 +115,7 @@ def prepare(
         made = load.form_encoders(profile, encoders)
         folders = media.prepare(clips, form, _cache(plan), note, tail_s, also, made)
     except ValueError as error:
-        raise PlanError(_problems_of(error)) from None
+        raise PlanError(plans.problems_of(error)) from None
     clips = [clip.later(plan.media.lead_in_s) for clip in clips]
     wires = Path(tempfile.mkdtemp(prefix="loadbench-wire-"))
     try:
@@ -122,6 +127,7 @@ def prepare(
         shutil.rmtree(wires, ignore_errors=True)
         raise
     prepared.header.corpus["notes"] = list(notes)[:NOTES]
+    prepared.tables = sheet
     return prepared
 
 
@@ -495,22 +501,6 @@ def _clips(part: plans.CorpusSection) -> list[Clip]:
     if problems := [f"clip {clip.id}: {problem}" for clip, found in judged for problem in found]:
         raise media.MediaError(problems)
     return [clip for clip, _ in judged]
-
-
-@contextlib.contextmanager
-def _noting(problems: list[str]) -> Iterator[None]:
-    """Gather the problems that a reader reports, so that the user sees those of all readers at once."""
-    try:
-        yield
-    except ValueError as error:
-        problems += _problems_of(error)
-
-
-def _problems_of(error: ValueError) -> list[str]:
-    found = getattr(error, "problems", None)
-    if found is None:
-        raise error
-    return list(found)
 
 
 def _cache(plan: Plan) -> Path:

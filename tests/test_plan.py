@@ -86,6 +86,19 @@ def test_a_workload_is_laid_out_in_stages(work: dict[str, Any], kind: str, stage
     assert plan.headline_metric == ("final_from_source_end" if kind in plans.PEOPLE else "final_from_planned_end")
 
 
+def test_score_tables_are_beside_the_plan_that_names_them_and_a_beta_may_be_a_number(tmp_path: Path) -> None:
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "plan.toml").write_text(
+        '[target]\nprofile = "vosk"\n[corpus]\npath = "corpus"\n[scoring]\ntables = "mine.toml"\nrouge_beta = 1.2\n'
+    )
+    found = plans.read(tmp_path / "plan.toml", {}).scoring
+    assert (found.tables, found.rouge_beta) == (str(tmp_path / "mine.toml"), "1.2")
+    (tmp_path / "plan.toml").write_text(
+        '[target]\nprofile = "vosk"\n[corpus]\npath = "corpus"\n[scoring]\ntables = "illustrative"\n'
+    )
+    assert plans.read(tmp_path / "plan.toml", {}).scoring.tables == "illustrative"
+
+
 def test_a_stage_has_objectives_of_its_own() -> None:
     spike = {"model": "spike", "users": 2, "peak": 9, "before_s": 30, "spike_s": 10, "after_s": 60}
     slo = {"final_from_source_end": {"p95_s": 2.0}, "stages": {"spike": {"final_from_source_end": {"p95_s": 9.0}}}}
@@ -128,6 +141,7 @@ def test_a_stage_has_objectives_of_its_own() -> None:
         ("slo.final_from_source_en", {"p95_s": 1}, "did you mean final_from_source_end?"),
         ("slo.final_from_source_end", {"p96_s": 1}, "must be one of p50_s, p90_s, p95_s"),
         ("slo.completed", {"min_share": 99}, "99 % is 0.99"),
+        ("scoring.rouge_beta", 3, "scoring.rouge_beta: input should be '1', '1.2' or 'p_over_r', not '3'"),
         ("slo.erasure", {"p95_s": 1}, "must be one of max, channel"),
         ("slo.score", {"max": 60}, "must be one of min, channel"),
         ("metrics.port", 70000, "metrics.port must be at most 65535"),

@@ -1,28 +1,16 @@
 """Accuracy as a reader can follow it: the steps of a score, and one output of each clip beside its reference."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from fractions import Fraction
-from itertools import zip_longest
-from typing import Any, Final, NamedTuple
+from itertools import islice
+from typing import Any, Final
 
-from rapidfuzz.distance import Levenshtein
-
-from loadbench.results.reference import tokens
-from loadbench.scoring import tables
-from loadbench.scoring.normalise import normalise
-from loadbench.scoring.outputs import Row
-from loadbench.scoring.wer import best
+from loadbench.scoring import tables, wer
+from loadbench.scoring.outputs import Row, compared
+from loadbench.scoring.wer import Pair
 
 MOST_CLIPS: Final = 200
 MOST_UNITS: Final = 400
-
-
-class Pair(NamedTuple):
-    """A stretch of an alignment: `kind` is same, sub, del or ins; what is not there is ""."""
-
-    kind: str
-    reference: str
-    hypothesis: str
 
 
 def examples(rows: Iterable[Row]) -> dict[tuple[str, str], Row]:
@@ -36,12 +24,32 @@ def examples(rows: Iterable[Row]) -> dict[tuple[str, str], Row]:
 
 def aligned(row: Row) -> list[Pair]:
     """Reference and hypothesis unit by unit, as they were compared, against the reference that fits best."""
-    hypothesis = tokens(normalise(row.hypothesis, row.unit, row.language), row.unit)
-    references = [tokens(normalise(text, row.unit, row.language), row.unit) for text in row.references]
-    # Not by `best` alone: it returns counts, and here the tokens are wanted.
-    wanted = best(references, hypothesis)
-    reference = next(words for words in references if best([words], hypothesis) == wanted)
-    return list(_pairs(reference, hypothesis))[:MOST_UNITS]
+    hypothesis = compared(row, row.hypothesis)
+    references = [compared(row, text) for text in row.references]
+    return list(islice(wer.aligned(wer.nearest(references, hypothesis)[0], hypothesis), MOST_UNITS))
+
+
+def basis(step: dict[str, Any]) -> str:
+    """What went into a step of the composite score, in signs rather than words."""
+    given, number = step["inputs"], step["table"]
+    if number == 1:
+        errors = given["errors"]
+        return f"{given['channel']}: S {errors['s']} + D {errors['d']} + I {errors['i']}, N {errors['n']}"
+    if number == 2:
+        how = given["how"]
+        name = f"BLEU-{how['bleu_order']} ({how['bleu_smoothing']})"
+        return f"{given['channel']}: {name} {given['bleu']:.2f}, ROUGE-L (b {how['rouge_beta']}) {given['rouge_l']:.3f}"
+    if number == 5:
+        return f"{given['metric']} {given['stat']} ({given['counted']}), n {given['n']}"
+    spread = "" if given["sd"] is None else f", sd {given['sd']:.2f}"
+    agreement = "" if given["alpha"] is None else f", α {given['alpha']:.3f}"
+    return f"n {given['ratings']}, raters {given['raters']}, items {given['items']}{spread}{agreement}"
+
+
+def assessments(scores: dict[str, Any]) -> list[tuple[dict[str, Any], str, dict[str, Any]]]:
+    """What was scored by entered tables: under which name, in which direction, and its steps with the composite."""
+    parts = [part for part in (scores["standard"], scores["not_the_standard"]) if part and part["sha256"]]
+    return [(part, direction, made) for part in parts for direction, made in part["directions"].items()]
 
 
 def steps(part: dict[str, Any]) -> str | None:
@@ -51,20 +59,9 @@ def steps(part: dict[str, Any]) -> str | None:
         return None
     total = errors["s"] + errors["d"] + errors["i"]
     rate = Fraction(total, errors["n"])
-    bands = tables.table(1).bands[tables.AS_DIRECTION[part["direction"]]]
-    band = next(band for band in reversed(bands) if rate >= band.at_least)
+    band = tables.table(1).band(tables.AS_DIRECTION[part["direction"]], rate)
     begin = f"w = ({errors['s']} + {errors['d']} + {errors['i']}) / {errors['n']} = {float(rate):.4f}"
-    where = f"{float(band.at_least):g} ≤ w" + ("" if band.below is None else f" < {float(band.below):g}")
-    points = float(band.points + (band.edge - rate) * band.factor)
-    if not band.factor:
-        return f"{begin};  {where}  →  {points:g}"
-    how = f"{float(band.points):g} + ({float(band.edge):g} − w) × {float(band.factor):g}"
-    return f"{begin};  {where}  →  {how} = {points:.2f}"
-
-
-def _pairs(reference: Sequence[str], hypothesis: Sequence[str]) -> Iterable[Pair]:
-    names = {"equal": "same", "replace": "sub", "delete": "del", "insert": "ins"}
-    for step in Levenshtein.opcodes(reference, hypothesis):
-        left, right = reference[step.src_start : step.src_end], hypothesis[step.dest_start : step.dest_end]
-        for one, other in zip_longest(left, right, fillvalue=""):
-            yield Pair(names[step.tag], one, other)
+    if band is None:
+        return None
+    how, points = band.formula("w"), float(band.points(rate))
+    return f"{begin};  {band.span('w')}  →  " + (f"{how} = {points:.2f}" if band.slope else f"{points:g}")

@@ -62,6 +62,8 @@ def render(
         lag_definitions=LAG_DEFINITIONS,
         figures=_figures(bundle, summary, spoken),
         channels=_channels(scores, rows),
+        assessments=accuracy.assessments(scores),
+        basis=accuracy.basis,
         stages=sorted(summary["stages"].items(), key=lambda item: float(item[1]["from_s"])),
         played=list(_media(summary["media"])),
         lagged=[_lag(name, part, spoken) for name, part in summary["lag"].items() if part["n"]],
@@ -316,6 +318,10 @@ def _span(span_ns: int | None) -> str:
     return "-" if span_ns is None else f"{span_ns / 1e9:.3f} s"
 
 
+def _points(value: float | None, places: int = 2) -> str:
+    return "-" if value is None else f"{value:.{places}f}"
+
+
 def _percent(share: float | None) -> str:
     return "n/a" if share is None else f"{share * 100:.1f} %"
 
@@ -349,6 +355,7 @@ def _template() -> jinja2.Template:
         "seconds": _seconds,
         "milliseconds": _milliseconds,
         "percent": _percent,
+        "points": _points,
         "figure": _figure,
         "level": _level,
     }

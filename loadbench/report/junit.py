@@ -1,6 +1,6 @@
 """A run as a JUnit file: the verdict and each SLO is a test case, so that a build server shows which one failed.
 
-What became of the sessions stands in the properties.
+What became of the sessions stands in the properties, and the composite score, under its name.
 """
 
 import re
@@ -13,12 +13,12 @@ SUITE: Final = "loadbench"
 _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def render(summary: dict[str, Any]) -> bytes:
+def render(summary: dict[str, Any], scores: dict[str, Any]) -> bytes:
     """The file. An INVALID verdict is an error, a missed SLO a failure; a latency that nobody can know is skipped."""
     run, verdict = summary["run"], summary["verdict"]
     suite = ElementTree.Element("testsuite", name=SUITE, timestamp=run["begun_at"].split("+")[0].split(".")[0])
     suite.set("time", f"{run['duration_s']:.3f}")
-    _properties(suite, summary["sessions"])
+    _properties(suite, summary["sessions"], scores)
     case = _case(suite, "tester", f"verdict {verdict['state']}")
     reasons = "\n".join(verdict["reasons"])
     if verdict["state"] == "INVALID":
@@ -39,10 +39,17 @@ def render(summary: dict[str, Any]) -> bytes:
     return bytes(ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)) + b"\n"
 
 
-def _properties(suite: ElementTree.Element, counts: dict[str, Any]) -> None:
+def _properties(suite: ElementTree.Element, counts: dict[str, Any], scores: dict[str, Any]) -> None:
     found = ElementTree.SubElement(suite, "properties")
     for name in ("started", "finished", "failed", "cut", "in_flight"):
         ElementTree.SubElement(found, "property", name=f"sessions.{name}", value=str(counts[name]))
+    for part in filter(None, (scores["standard"], scores["not_the_standard"])):
+        for direction, made in part["directions"].items():
+            value, under = made["composite"]["value"], _printable(part["under"])
+            name = f"composite.{direction} ({under})"
+            ElementTree.SubElement(
+                found, "property", name=name, value="none" if value is None else f"{value:.2f} ({under})"
+            )
 
 
 def _objective(suite: ElementTree.Element, result: dict[str, Any], *, usable: bool) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from loadbench.analysis.response import METRICS
+from loadbench.report import accuracy
 from loadbench.report.visible import visible
 
 SHOWN: Final = ("p50", "p95", "p99", "max")
@@ -26,6 +27,7 @@ def render(summary: dict[str, Any], scores: dict[str, Any]) -> str:
         _stages(summary),
         _objectives(summary),
         _accuracy(scores),
+        _composites(scores),
         _readings(summary.get("readings")),
         [f"warning  {visible(text)}" for text in _warnings(summary)],
     )
@@ -223,11 +225,45 @@ def _accuracy(scores: dict[str, Any]) -> list[str]:
             f"  S {errors['s']}  D {errors['d']}  I {errors['i']}  of N {errors['n']};  completed {part['complete']} of"
             f" {part['n']}, over these {_percent(completed['value'])}"
         )
+        lines += [f"  {line}" for line in _overlaps(part)]
         points = part["points"]
         if points and points["value"] is not None:
             lines.append(
                 f"  {points['value']:.2f} points by {points['clause']}, {points['column']}, {points['aggregation']}"
             )
+    return lines
+
+
+def _overlaps(part: dict[str, Any]) -> list[str]:
+    """A line for each figure of a translation, with its signature and its value over the completed ones."""
+    lines = []
+    for name, form in (("bleu", ".2f"), ("chrf", ".2f"), ("rouge_l", ".3f")):
+        found = part[name]
+        if found:
+            over = "n/a" if found["completed"]["value"] is None else f"{found['completed']['value']:{form}}"
+            lines.append(f"{found['signature']};  over completed {over}")
+    if part["bleu"]:
+        by_order = part["bleu"]["by_order"].items()
+        lines.insert(
+            1, "bleu by order  " + ", ".join(f"{n}: {value:.2f}" for n, value in by_order if value is not None)
+        )
+    return lines
+
+
+def _composites(scores: dict[str, Any]) -> list[str]:
+    """Steps and composite by entered tables; each line with a score says under whose name."""
+    lines = []
+    for part, direction, made in accuracy.assessments(scores):
+        under, whole = visible(part["under"]), made["composite"]
+        value = "none" if whole["value"] is None else f"{whole['value']:.2f}"
+        lines.append(f"composite, {direction}: {value}   [{under}]")
+        for step in made["steps"]:
+            share = "" if step["weight"] is None else f" × {step['weight']:g}"
+            told = visible(f"Table {step['table']} {step['title']}: {step['rule']}; {accuracy.basis(step)}")
+            lines.append(f"  {step['points']:.2f}{share}   {told}   [{under}]")
+        lines += [f"  missing: {visible(text)}" for text in whole["missing"]]
+        if part["unused_ratings"]:
+            lines.append(f"  ratings of clips that were not run: {visible(', '.join(part['unused_ratings']))}")
     return lines
 
 

@@ -14,7 +14,8 @@ from loadbench.results.bundle import Bundle
 from loadbench.results.media import Transcript
 from loadbench.results.outcome import ending
 from loadbench.results.record import Channel, ClipFacts, SessionRecord, Started, Utterance
-from loadbench.results.reference import REFERENCES, Kind, Unit, language_of, references, unit_in
+from loadbench.results.reference import REFERENCES, Kind, Unit, language_of, references, tokens, unit_in
+from loadbench.scoring.normalise import normalise
 
 IN_FLIGHT: Final = "in_flight"  # no outcome: the run was killed around the session
 
@@ -78,6 +79,11 @@ def rows(bundle: Bundle) -> Iterator[Row]:
     for start in open_.values():
         lost = _lost(start)
         yield from _of_session(lost, start.clips, clips, stages, heard)
+
+
+def compared(row: Row, text: str) -> list[str]:
+    """A text of the row as it is compared: normalised, and cut into its units."""
+    return tokens(normalise(text, row.unit, row.language), row.unit)
 
 
 def encode(found: Iterable[Row]) -> Iterator[bytes]:

@@ -1,11 +1,16 @@
-"""Scores of a run from its output rows: error rates with everything that decides them, and the standard's points.
+"""Scores of a run from its output rows: error rates, of translations BLEU, chrF and ROUGE-L as well, each with all that
+decides it, and the standard's points.
 
-The rate over *all* references is the headline: a session that failed counts as deletions, so that a worse system cannot
-score better by losing sessions. The rate over the *completed* ones stands beside it with the coverage, never alone.
+The figure over *all* references is the headline: a session that failed said nothing, and that counts, so that a worse
+system cannot score better by losing sessions. The one over the *completed* stands beside it with the coverage.
 """
 
+import heapq
+import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -13,37 +18,47 @@ import msgspec
 import loadbench
 from loadbench.results.bundle import Bundle
 from loadbench.results.reference import tokens
-from loadbench.scoring import outputs, tables
-from loadbench.scoring.normalise import RAW, name_of, normalise
-from loadbench.scoring.outputs import OutputsError, Row
-from loadbench.scoring.wer import Errors, best, pooled
+from loadbench.scoring import outputs, rouge, tables, translation
+from loadbench.scoring.normalise import RAW, name_of
+from loadbench.scoring.outputs import OutputsError, Row, compared
+from loadbench.scoring.rouge import Beta
+from loadbench.scoring.wer import Errors, aligned, best, nearest, pooled
 
 SCHEMA_VERSION: Final = 1
-Fold = Callable[[Row, str], str]
+MOST_WORST: Final = 20  # outputs that are kept with their alignment
+MOST_UNITS: Final = 400  # of each
+Cut = Callable[[Row, str], list[str]]
 
 
-def score(rows: Iterable[Row]) -> dict[str, Any]:
+def score(rows: Iterable[Row], beta: Beta = "1") -> dict[str, Any]:
     """Scores by channel, as plain data. Rows of the measure window count; raises OutputsError for doubled rows.
 
-    A channel whose clips differ in direction or unit is scored apart for each, as "CHANNEL (DIRECTION UNIT)".
+    A channel whose clips differ in direction or unit is scored apart for each, as "CHANNEL (DIRECTION UNIT)". `beta` is
+    that of the ROUGE-L that is shown; those of the others stand beside it.
     """
     found = list(rows)
     problems = outputs.doubled(found)
     if problems:
         raise OutputsError(problems)
     measured = [row for row in found if row.window == "measure"]
-    channels = {name: _channel(group) for name, group in sorted(_groups(measured).items())}
+    channels = {name: _channel(group, beta) for name, group in sorted(_groups(measured).items())}
     return {"schema_version": SCHEMA_VERSION, "rows": len(found), "measured": len(measured), "channels": channels}
 
 
 def score_bundle(bundle: Bundle) -> dict[str, Any]:
-    """`score` of a bundle's own outputs."""
-    return score(outputs.rows(bundle))
+    """`score` of a bundle's own outputs, with the beta of its plan."""
+    return score(outputs.rows(bundle), beta_of(bundle))
+
+
+def beta_of(bundle: Bundle) -> Beta:
+    """The beta that a run's plan asked for (`scoring.rouge_beta`), else 1."""
+    found = (bundle.header.plan.get("scoring") or {}).get("rouge_beta")
+    return next((beta for beta in rouge.BETAS if beta == found), "1")
 
 
 def errors_of(row: Row) -> Errors:
     """The errors of one row as the headline rate counts them: one that is not complete lost its whole reference."""
-    return _errors(row, _folded)
+    return _errors(row, compared)
 
 
 def quality(scores: dict[str, Any]) -> dict[str, dict[str, float]]:
@@ -78,11 +93,11 @@ def _groups(rows: Iterable[Row]) -> dict[str, list[Row]]:
     }
 
 
-def _channel(rows: Sequence[Row]) -> dict[str, Any]:
+def _channel(rows: Sequence[Row], beta: Beta) -> dict[str, Any]:
     first = rows[0]
     counted = [row for row in rows if row.counted]
     complete = sum(row.complete for row in counted)
-    folded, raw = [_errors(row, _folded) for row in counted], [_errors(row, _as_is) for row in counted]
+    folded, raw = [_errors(row, compared) for row in counted], [_errors(row, _as_is) for row in counted]
     rate = _rates(counted, folded, name_of(first.unit))
     return {
         "channel": first.channel,
@@ -99,8 +114,10 @@ def _channel(rows: Sequence[Row]) -> dict[str, Any]:
         "signature": rate["signature"],
         "wer": rate,
         "raw": _rates(counted, raw, RAW),
+        **translation.overlaps(counted, beta),
         "points": _points(first, folded),
         "clips": _clips(counted, folded),
+        "worst": _worst(counted, folded),
     }
 
 
@@ -122,6 +139,35 @@ def signature(rate: Fraction | None, unit: str, normaliser: str, n: int) -> str:
     """A rate with all that it depends on; `n` is the number of outputs, failed ones among them."""
     value = "-" if rate is None else f"{float(rate) * 100:.1f} %"
     return f"wer {value} | unit:{unit} | norm:{normaliser} | n:{n} | v{loadbench.__version__}"
+
+
+def _worst(rows: Sequence[Row], every: Sequence[Errors]) -> list[dict[str, Any]]:
+    """At most 20 finished outputs with errors, highest rate first, each distinct one once: `n` counts its repeats."""
+    found: dict[tuple[str, str], tuple[Row, Errors]] = {}
+    repeats: Counter[tuple[str, str]] = Counter()
+    for row, errors in zip(rows, every, strict=True):
+        if row.complete and errors.total:
+            found.setdefault((row.clip, row.hypothesis), (row, errors))
+            repeats[row.clip, row.hypothesis] += 1
+    worst = heapq.nsmallest(MOST_WORST, found.values(), key=_rank)
+    return [_shown(row, errors, repeats[row.clip, row.hypothesis]) for row, errors in worst]
+
+
+def _rank(item: tuple[Row, Errors]) -> tuple[float, int, tuple[str, int, int, str]]:
+    row, errors = item
+    return -(math.inf if errors.rate is None else float(errors.rate)), -errors.total, row.key
+
+
+def _shown(row: Row, errors: Errors, n: int) -> dict[str, Any]:
+    said = compared(row, row.hypothesis)
+    reference, _ = nearest([compared(row, text) for text in row.references], said)
+    pairs = list(islice(aligned(reference, said), MOST_UNITS + 1))
+    found: dict[str, Any] = {"session": row.session, "utterance": row.utterance, "attempt": row.attempt}
+    found |= {"clip": row.clip, "n": n, "wer": _float(errors.rate), "errors": _counts(errors)}
+    found |= {"alignment": [list(pair) for pair in pairs[:MOST_UNITS]], "cut": len(pairs) > MOST_UNITS}
+    if row.stage != "recognition":
+        found |= translation.sentence(row)
+    return found
 
 
 def _points(first: Row, sentences: Sequence[Errors]) -> dict[str, Any] | None:
@@ -155,18 +201,14 @@ def _clips(rows: Sequence[Row], every: Sequence[Errors]) -> dict[str, dict[str, 
     }
 
 
-def _errors(row: Row, fold: Fold) -> Errors:
+def _errors(row: Row, cut: Cut) -> Errors:
     """A row that is not complete said nothing: all of its reference is deleted."""
-    hypothesis = tokens(fold(row, row.hypothesis), row.unit) if row.complete else []
-    return best([tokens(fold(row, text), row.unit) for text in row.references], hypothesis)
+    hypothesis = cut(row, row.hypothesis) if row.complete else []
+    return best([cut(row, text) for text in row.references], hypothesis)
 
 
-def _folded(row: Row, text: str) -> str:
-    return normalise(text, row.unit, row.language)
-
-
-def _as_is(_: Row, text: str) -> str:
-    return text
+def _as_is(row: Row, text: str) -> list[str]:
+    return tokens(text, row.unit)
 
 
 def _counts(errors: Errors) -> dict[str, int]:

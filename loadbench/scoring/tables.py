@@ -1,22 +1,28 @@
-"""The standard's score tables as data (T/CADHOH 0004-2023), read from a file that cites them.
+"""Score tables as data: the standard's (T/CADHOH 0004-2023), read from a file that cites them, and tables of that form.
 
 Only what was transcribed is there. A table that is not there is not guessed: asking for it raises `TableMissingError`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from importlib import resources
-from typing import Any, Final, NoReturn
+from typing import Any, Final, Literal
 
 import msgspec
 
 from loadbench.scoring.wer import Errors, pooled
 
-STANDARD: Final = "t-cadhoh-0004-2023"
+STANDARD: Final = "T/CADHOH 0004-2023"
+FILE: Final = "data/scoring/t-cadhoh-0004-2023.json"
+Direction = Literal["sign2spoken", "spoken2sign"]
 # The standard knows two directions; plain speech recognition is the first half of spoken to sign.
-AS_DIRECTION: Final = {"sign2spoken": "sign2spoken", "spoken2sign": "spoken2sign", "speech2text": "spoken2sign"}
+AS_DIRECTION: Final[dict[str, Direction]] = {
+    "sign2spoken": "sign2spoken",
+    "spoken2sign": "spoken2sign",
+    "speech2text": "spoken2sign",
+}
 
 
 class TableMissingError(ValueError):
@@ -29,28 +35,57 @@ class TableMissingError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Points for at_least <= w < below: `points + (edge - w) * factor`."""
+    """Points of values from `at_least` to `below`: `base + (limit - value) * slope`. None: no bound on that side."""
 
-    at_least: Fraction
+    at_least: Fraction | None
     below: Fraction | None
-    points: Fraction
-    edge: Fraction
-    factor: Fraction
+    base: Fraction
+    limit: Fraction
+    slope: Fraction
+
+    def points(self, value: Fraction) -> Fraction:
+        """Points of a value in it."""
+        return self.base + (self.limit - value) * self.slope
+
+    def formula(self, name: str) -> str:
+        """How they are computed, as people write it."""
+        if not self.slope:
+            return f"{float(self.base):g}"
+        sign = "+" if self.slope > 0 else "−"
+        return f"{float(self.base):g} {sign} ({float(self.limit):g} − {name}) × {abs(float(self.slope)):g}"
+
+    def span(self, name: str, *, upper: bool = False) -> str:
+        """The values in it, as people write them; `upper`: the upper bound belongs to it, and not the lower one."""
+        low, high = (" < ", " ≤ ") if upper else (" ≤ ", " < ")
+        begin = "" if self.at_least is None else f"{float(self.at_least):g}{low}"
+        return f"{begin}{name}" + ("" if self.below is None else f"{high}{float(self.below):g}")
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table of a standard. `clause` names it in results, `bands` are sorted, by direction."""
+    """One table. `clause` names it in results, `bands` are sorted, by direction; `upper` as in `Band.span`."""
 
+    number: int
+    title: str
     clause: str
     bands: dict[str, tuple[Band, ...]]
+    upper: bool = False
 
-    def points(self, direction: str, rate: Fraction | None) -> Fraction | None:
-        """Points for an exact rate, never rounded before; None where the rate is undefined."""
-        if rate is None:
-            return None
-        band = next(band for band in reversed(self.bands[AS_DIRECTION[direction]]) if rate >= band.at_least)
-        return band.points + (band.edge - rate) * band.factor
+    def band(self, direction: str, value: Fraction) -> Band | None:
+        """The band that holds a value; None where none does. A lowest bound always belongs to its band."""
+        bands = self.bands.get(direction, ())
+        for number, band in enumerate(bands):
+            low, high = band.at_least, band.below
+            over = low is None or value > low or (value == low and not (self.upper and number))
+            under = high is None or value < high or (value == high and self.upper)
+            if over and under:
+                return band
+        return None
+
+    def points(self, direction: str, value: Fraction | None) -> Fraction | None:
+        """Points for an exact value, never rounded before; None where it is undefined, or in no band."""
+        band = None if value is None else self.band(AS_DIRECTION[direction], value)
+        return None if band is None or value is None else band.points(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +103,36 @@ class Points:
     undefined: int
 
 
+@cache
 def table(number: int) -> Table:
-    """A table by its number. Raises TableMissingError where it is not there."""
-    data = _standard()
-    found = data["tables"].get(str(number))
+    """The standard's table of that number. Raises TableMissingError where it is not there."""
+    found = made(number, standard()["tables"].get(str(number), {}), STANDARD)
+    if not found.bands:
+        raise TableMissingError([missing(number)])
+    return found
+
+
+def made(number: int, data: Mapping[str, Any], source: str) -> Table:
+    """A table from its data; `source` names the standard, or what stands in for it."""
+    bands = {name: tuple(map(_band, rows)) for name, rows in data.get("bands", {}).items() if rows}
+    clause = ", ".join([source, *([f"clause {data['clause']}"] if data.get("clause") else []), f"Table {number}"])
+    return Table(number, data.get("title", ""), clause, bands, data.get("includes") == "below")
+
+
+def missing(number: int) -> str:
+    """A sentence about a table that is not there."""
+    found = standard()["tables"].get(str(number))
     if found is None:
-        raise TableMissingError([_missing(data, str(number))])
-    bands = {name: tuple(_band(row) for row in rows) for name, rows in found["directions"].items()}
-    return Table(clause=f"{data['standard']}, Table {number}", bands=bands)
+        return f"{STANDARD} has no Table {number} that loadbench knows of"
+    return (
+        f"Table {number} ({found['title']}) of {STANDARD} is not part of loadbench, which does not know its values;"
+        " take them from your own copy of the standard"
+    )
 
 
-def composite() -> NoReturn:
-    """The standard's composite score (clause 6). Raises TableMissingError, naming each table that is not there."""
-    data = _standard()
-    raise TableMissingError([_missing(data, number) for number in data["absent"]])
+def exact(number: float) -> Fraction:
+    """A number as it is written in decimals: 0.1 is a tenth."""
+    return Fraction(repr(number))
 
 
 def points(direction: str, sentences: Sequence[Errors]) -> Points:
@@ -105,28 +156,18 @@ def mean(values: Sequence[Fraction]) -> Fraction | None:
 
 
 @cache
-def _standard() -> dict[str, Any]:
-    text = resources.files("loadbench").joinpath(f"data/scoring/{STANDARD}.json").read_bytes()
-    found: dict[str, Any] = msgspec.json.decode(text)
+def standard() -> dict[str, Any]:
+    """The shipped file: Table 1, and the names of the others."""
+    found: dict[str, Any] = msgspec.json.decode(resources.files("loadbench").joinpath(FILE).read_bytes())
     return found
 
 
-def _band(row: dict[str, str]) -> Band:
-    below = row.get("below")
+def _band(row: Mapping[str, Any]) -> Band:
+    low, high = row.get("from"), row.get("below")
     return Band(
-        at_least=Fraction(row["at_least"]),
-        below=None if below is None else Fraction(below),
-        points=Fraction(row["points"]),
-        edge=Fraction(row.get("edge", "0")),
-        factor=Fraction(row.get("factor", "0")),
-    )
-
-
-def _missing(data: dict[str, Any], number: str) -> str:
-    title = data["absent"].get(number)
-    if title is None:
-        return f"{data['standard']} has no Table {number} that loadbench knows of"
-    return (
-        f"Table {number} ({title}) of {data['standard']} is not part of loadbench, which does not know its values;"
-        " take them from your own copy of the standard"
+        at_least=None if low is None else exact(low),
+        below=None if high is None else exact(high),
+        base=exact(row["base"]),
+        limit=exact(row.get("limit") or 0),
+        slope=exact(row.get("slope") or 0),
     )

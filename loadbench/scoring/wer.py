@@ -1,10 +1,22 @@
 """Error rates: substitutions, deletions and insertions by Levenshtein distance with unit costs, on a stated unit."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import zip_longest
+from typing import Final, NamedTuple
 
 from rapidfuzz.distance import Levenshtein
+
+KINDS: Final = {"equal": "same", "replace": "sub", "delete": "del", "insert": "ins"}
+
+
+class Pair(NamedTuple):
+    """A unit of an alignment: `kind` is same, sub, del or ins; what is not there is ""."""
+
+    kind: str
+    reference: str
+    hypothesis: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +57,21 @@ def errors(reference: Sequence[str], hypothesis: Sequence[str]) -> Errors:
 
 def best(references: Iterable[Sequence[str]], hypothesis: Sequence[str]) -> Errors:
     """Errors against the reference that fits best (lowest rate, the earlier one on a tie). At least one is needed."""
-    found = [errors(reference, hypothesis) for reference in references]
-    return min(found, key=lambda item: (item.rate is None, item.rate or Fraction(item.total)))
+    return nearest(references, hypothesis)[1]
+
+
+def nearest(references: Iterable[Sequence[str]], hypothesis: Sequence[str]) -> tuple[Sequence[str], Errors]:
+    """The reference that `best` means, and the errors against it."""
+    found = [(reference, errors(reference, hypothesis)) for reference in references]
+    return min(found, key=lambda item: (item[1].rate is None, item[1].rate or Fraction(item[1].total)))
+
+
+def aligned(reference: Sequence[str], hypothesis: Sequence[str]) -> Iterator[Pair]:
+    """Both, unit by unit, in their order; its S, D and I are those of `errors`."""
+    for step in Levenshtein.opcodes(reference, hypothesis):
+        left, right = reference[step.src_start : step.src_end], hypothesis[step.dest_start : step.dest_end]
+        for one, other in zip_longest(left, right, fillvalue=""):
+            yield Pair(KINDS[step.tag], one, other)
 
 
 def pooled(items: Iterable[Errors]) -> Errors:

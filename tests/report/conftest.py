@@ -111,6 +111,26 @@ SPEAKING: dict[str, Any] = {
 }  # fmt: skip
 
 
+SIGNED: dict[str, Any] = {
+    "channel_stages": {"transcript": "recognition", "text": "translation"},
+    "slo": [Slo(metric="completed", stat="min_share", limit=0.99)],
+}
+SIGNED_CLIP = ClipFacts(
+    id="clip-0", direction="sign2spoken", duration_s=3.0, source_lang="csl", target_lang="zh",
+    gloss=["今天", "天气", "好", "我们", "公园", "去"], text="今天天气很好我们去公园",
+)  # fmt: skip
+
+
+def signed(number: int, outcome: str = "ok") -> SessionRecord:
+    """A session that read signs: one gloss of six is missing, one too many, and the text has two errors of eleven."""
+    record = session(number, outcome, clip="clip-0", text="今天 天气 很 好 公园 去")
+    (part,) = record.utterances
+    said = "今天天气真好我去公园" if outcome == "ok" else ""
+    updates = [Update((part.source_end_ns or 0) + 500 * MS, 0, said, len(said))] if said else []
+    part.channels["text"] = Channel(last_final_ns=updates[0].at_ns if updates else None, updates=updates)
+    return record
+
+
 def started(record: SessionRecord) -> Started:
     return Started(
         id=record.id, worker=record.worker, user=record.user, stage=record.stage, window=record.window,

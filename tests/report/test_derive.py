@@ -12,7 +12,10 @@ from loadbench.report.derive import derive
 from loadbench.report.terminal import render
 from loadbench.results.bundle import BundleError
 from loadbench.results.slo import Slo
-from tests.report.conftest import Write, header, session
+from loadbench.scoring import ratings, tables_file
+from loadbench.scoring.ratings import Rating
+from loadbench.scoring.tables_file import TablesError
+from tests.report.conftest import SIGNED, SIGNED_CLIP, Write, header, session, signed
 
 NAMES = ("outputs.jsonl", "scores.json", "summary.json", "report.html", "junit.xml")
 
@@ -260,4 +263,79 @@ def test_a_header_of_brackets_alone_is_one_clear_error(write: Write) -> None:
     folder = write([session(0)])
     (folder / "run.json").write_text("[" * 100_000)
     with pytest.raises(BundleError, match="nested too deeply"):
+        derive(folder)
+
+
+def entered(write: Write, **how: object) -> Path:
+    """A bundle in which the made-up tables lie, and a rating of the only table that they want one for."""
+    folder = write([signed(number) for number in range(4)], run=header(**SIGNED), clips=[SIGNED_CLIP], **how)
+    (folder / tables_file.KEPT).write_bytes(tables_file.illustrative().encode())
+    made = [Rating(indicator=4, clip="clip-0", rater=name, value=value) for name, value in (("anna", 80), ("ben", 90))]
+    (folder / ratings.KEPT).write_bytes(b"".join(ratings.encode(made)))
+    return folder
+
+
+def test_tables_and_ratings_of_a_bundle_give_the_same_composite_each_time(write: Write) -> None:
+    folder = entered(write)
+    found = derive(folder).scores
+    first = contents(folder)
+    made = found["not_the_standard"]["directions"]["sign2spoken"]
+    points = [step["points"] for step in made["steps"]]
+    assert points == pytest.approx([86.6666667, 97.0, 85.0, 93.0])
+    assert made["steps"][3]["inputs"]["value_s"] == 0.5
+    expected = 0.31 * points[0] + 0.29 * 97 + 0.23 * 85 + 0.17 * 93
+    assert made["composite"]["value"] == pytest.approx(expected)
+    assert found["standard"]["directions"]["sign2spoken"]["composite"]["value"] is None
+    derive(folder)
+    assert contents(folder) == first
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"gap_ms": 1500.0}, "Table 5 (translation response score): the tester itself was late or failed"),
+        ({"finish": False}, "the run did not come to its end"),
+    ],
+)
+def test_a_run_that_cannot_be_believed_has_no_composite(write: Write, how: dict[str, object], said: str) -> None:
+    scores = derive(entered(write, **how)).scores
+    assert scores["not_the_standard"]["directions"]["sign2spoken"]["composite"]["missing"] == [said]
+
+
+def test_a_damaged_bundle_has_no_composite(write: Write) -> None:
+    folder = entered(write)
+    lines = (folder / "sessions.jsonl").read_text()
+    (folder / "sessions.jsonl").write_text(lines.replace('"main"', '"mein"', 1))
+    whole = derive(folder).scores["not_the_standard"]["directions"]["sign2spoken"]["composite"]
+    assert "the bundle is damaged" in whole["missing"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "value_s", "why"),
+    [
+        ({"stat": "mean", "counted": "finished"}, 0.5, ""),
+        ({"stat": "p95", "counted": "finished", "metric": "first_output_from_media"}, 0.8, ""),
+        ({"metric": "first_sound_from_media"}, None, "there is no first_sound_from_media on channel transcript"),
+        ({"channel": "speech"}, None, "there is no final_from_source_end on channel speech"),
+    ],
+)
+def test_the_response_time_is_the_one_that_the_tables_ask_for(
+    write: Write, asked: dict[str, str], value_s: float | None, why: str
+) -> None:
+    folder = entered(write)
+    plain = json.loads((folder / tables_file.KEPT).read_text())
+    plain["response"] |= asked
+    (folder / tables_file.KEPT).write_text(json.dumps(plain))
+    made = derive(folder).scores["not_the_standard"]["directions"]["sign2spoken"]
+    steps = [step["inputs"]["value_s"] for step in made["steps"] if step["table"] == 5]
+    assert steps == ([] if value_s is None else [value_s])
+    assert [text.removeprefix("Table 5 (translation response score): ") for text in made["composite"]["missing"]] == (
+        [why] if why else []
+    )
+
+
+def test_tables_in_a_bundle_that_are_none_are_the_users_trouble(write: Write) -> None:
+    folder = entered(write)
+    (folder / tables_file.KEPT).write_text("{}")
+    with pytest.raises(TablesError, match="name is missing"):
         derive(folder)

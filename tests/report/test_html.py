@@ -20,7 +20,21 @@ from loadbench.report.words import LANGUAGES, words
 from loadbench.results.outcome import OUTCOMES
 from loadbench.results.record import CanaryRecord, Channel, Update
 from loadbench.results.slo import Slo, State
-from tests.report.conftest import MS, SPEAKING, ZERO, S, Write, clip, header, session, spoken
+from loadbench.scoring import tables_file
+from tests.report.conftest import (
+    MS,
+    SIGNED,
+    SIGNED_CLIP,
+    SPEAKING,
+    ZERO,
+    S,
+    Write,
+    clip,
+    header,
+    session,
+    signed,
+    spoken,
+)
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u202eevil\u202c\u0000\u2066 {{ 7*7 }} ]]>"
@@ -340,3 +354,22 @@ def test_a_service_that_falls_behind_is_said_to(write: Write) -> None:
     derived = derive(folder)
     assert derived.summary["lag"]["transcript"]["slope"]["value"] == pytest.approx(0.5)
     assert "FALLING BEHIND by 0.500 s a second (0.500 to 0.500)" in terminal.render(derived.summary, derived.scores)
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_translations_worst_outputs_and_the_composite_have_their_tables(write: Write, lang: str) -> None:
+    folder = write([signed(number) for number in range(3)], run=header(**SIGNED), clips=[SIGNED_CLIP])
+    w = words(lang)
+    assert w["composite.none"] in " ".join(data for _, data in Page(page_of(folder, lang)).texts)
+    plain = tables_file.illustrative().model_dump(by_alias=True) | {"source": HOSTILE}
+    (folder / tables_file.KEPT).write_bytes(tables_file.Tables.model_validate(plain).encode())
+    page = Page(page_of(folder, lang))
+    text = " ".join(data for _, data in page.texts)
+    assert "img" not in page.tags
+    for name in ("overlap", "overlap.about", "worst", "worst.about", "composite.missing", "composite.rule"):
+        assert w[name] in text
+    assert "bleu-4 38.31 | unit:char | n:3" in text
+    assert "80 + (0.4 − w) × 100, for 0.2 ≤ w < 0.4" in text
+    assert "Table 4 (spoken-language readability): no ratings" in text
+    assert text.count("illustrative, not T/CADHOH 0004-2023") == 5, "heading, composite and each of three steps"
+    assert w["composite.none"] not in text

@@ -5,7 +5,8 @@ from xml.etree import ElementTree
 
 from loadbench.report.derive import derive
 from loadbench.results.slo import Slo
-from tests.report.conftest import Write, header, session
+from loadbench.scoring import tables_file
+from tests.report.conftest import SIGNED, SIGNED_CLIP, Write, header, session, signed
 
 
 def cases(folder: Path) -> dict[str, list[str]]:
@@ -51,3 +52,16 @@ def test_characters_that_xml_cannot_hold_are_replaced(write: Write) -> None:
     run = header(slo=[Slo(metric="wer", stat="max", limit=0.1, stage="\x00\x1b<&\ufffe")])
     folder = write([session(0)], run=run)
     assert "wer.max@\ufffd\ufffd<&\ufffd" in cases(folder)
+
+
+def test_a_composite_by_made_up_tables_says_so_in_its_name_and_in_its_value(write: Write) -> None:
+    folder = write([signed(0)], run=header(**SIGNED), clips=[SIGNED_CLIP])
+    rated = tables_file.illustrative().model_dump(by_alias=True)
+    rated["tables"]["12"]["weights"] = {"sign2spoken": {"1": 1}}
+    (folder / tables_file.KEPT).write_bytes(tables_file.Tables.model_validate(rated).encode())
+    derive(folder)
+    suite = ElementTree.fromstring((folder / "junit.xml").read_bytes())
+    found = {item.get("name"): item.get("value") for item in suite.iter("property")}
+    assert found["composite.sign2spoken (T/CADHOH 0004-2023)"] == "none"
+    words = "illustrative, not T/CADHOH 0004-2023"
+    assert found[f"composite.sign2spoken ({words})"] == f"86.67 ({words})"

@@ -6,7 +6,8 @@ import pytest
 
 from loadbench.report.derive import derive
 from loadbench.report.terminal import render
-from tests.report.conftest import MS, SPEAKING, ZERO, Write, header, session, spoken
+from loadbench.scoring import tables_file
+from tests.report.conftest import MS, SIGNED, SIGNED_CLIP, SPEAKING, ZERO, Write, header, session, signed, spoken
 
 
 def text_of(write: Write, records: list, **how: object) -> str:  # type: ignore[type-arg]
@@ -174,3 +175,29 @@ def test_the_lag_of_a_text_that_came_bit_by_bit_has_a_line_and_one_that_came_at_
     assert line.endswith("of units came at the end (n = 3)")
     burst = derive(write([session(0, first_ms=2600)], name="burst"))
     assert not [text for text in render(burst.summary, burst.scores).splitlines() if text.startswith("lag ")]
+
+
+def test_a_translation_has_its_figures_with_signatures_and_over_completed_ones(write: Write) -> None:
+    records = [signed(number, "ok" if number else "no_final") for number in range(2)]
+    text = text_of(write, records, run=header(**SIGNED), clips=[SIGNED_CLIP])
+    bleu = next(line for line in text.splitlines() if line.strip().startswith("bleu-4"))
+    assert "| unit:char | n:2 | nrefs:1|case:mixed|eff:no|tok:zh|smooth:exp|version:" in bleu
+    assert bleu.endswith("over completed 38.31")
+    assert next(line for line in text.splitlines() if "bleu by order" in line).count(": ") == 4
+    assert "  rouge-l 0.429 | beta:1 | mean of sentence F | unit:char" in text
+    assert "composite" not in text, "nobody has entered tables"
+
+
+def test_every_line_with_a_score_by_made_up_tables_says_so(write: Write) -> None:
+    folder = write([signed(number) for number in range(2)], run=header(**SIGNED), clips=[SIGNED_CLIP])
+    (folder / tables_file.KEPT).write_bytes(tables_file.illustrative().encode())
+    found = derive(folder)
+    block = render(found.summary, found.scores).partition("composite, sign2spoken: none")[2].split("\n\n")[0]
+    head, *lines = block.splitlines()
+    assert head == "   [illustrative, not T/CADHOH 0004-2023]"
+    assert lines[0] == (
+        "  86.67 × 0.31   Table 1 recognition accuracy score: 80 + (0.4 − w) × 100, for 0.2 ≤ w < 0.4;"
+        " transcript: S 0 + D 2 + I 2, N 12   [illustrative, not T/CADHOH 0004-2023]"
+    )
+    assert lines[-1] == "  missing: Table 4 (spoken-language readability): no ratings"
+    assert all(line.endswith("[illustrative, not T/CADHOH 0004-2023]") for line in lines[:-1])

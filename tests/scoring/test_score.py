@@ -124,6 +124,26 @@ def test_the_translation_stage_has_no_points_because_its_table_is_not_here(tmp_p
     assert only(score_bundle(made))["points"] is None
 
 
+def test_recognition_is_scored_by_its_error_rate_alone(tmp_path: Path) -> None:
+    found = only(scores(tmp_path, ("a b", "a b")))
+    assert (found["bleu"], found["chrf"], found["rouge_l"]) == (None, None, None)
+
+
+def test_the_worst_outputs_are_kept_with_their_alignment_each_once_and_not_those_that_failed(tmp_path: Path) -> None:
+    found = only(scores(tmp_path, ("a b c", "a x"), ("a b", "a b"), ("a b", None), ("a b", "c d e")))["worst"]
+    assert [(item["session"], item["wer"], item["n"]) for item in found] == [("s3", 1.5, 1), ("s0", 2 / 3, 1)]
+    assert found[1]["errors"] == {"n": 3, "s": 1, "d": 1, "i": 0}
+    kinds = [pair[0] for pair in found[1]["alignment"]]
+    assert sorted(kinds) == ["del", "same", "sub"]
+    assert found[1]["alignment"][0] == ["same", "a", "a"]
+    assert found[1]["cut"] is False
+    sessions = [(["u1"], session(f"s{k:02}", "ok", utterance("u1", transcript=said("a x")))) for k in range(30)]
+    again = only(score_bundle(bundle(tmp_path / "again", [clip("u1", transcript="a b")], sessions)))["worst"]
+    assert [(item["session"], item["n"]) for item in again] == [("s00", 30)]
+    many = only(scores(tmp_path / "many", *(("a b", f"a {k}") for k in range(30))))["worst"]
+    assert len(many) == 20
+
+
 def test_one_that_was_cut_in_its_media_is_left_out_and_counted_as_such(tmp_path: Path) -> None:
     cut = session("cut", "time_up", utterance("u1", "time_up", source_end_ns=20))
     good = session("good", "ok", utterance("u1", transcript=said("a b")))

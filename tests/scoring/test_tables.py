@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from loadbench.scoring.tables import TableMissingError, composite, points, table
+from loadbench.scoring.tables import TableMissingError, points, standard, table
 from loadbench.scoring.wer import Errors
 
 SIGN_TO_SPOKEN = [
@@ -109,9 +109,8 @@ def test_a_table_that_nobody_knows_is_refused() -> None:
         table(13)
 
 
-def test_the_composite_names_every_missing_table() -> None:
-    with pytest.raises(TableMissingError) as caught:
-        composite()
-    assert [problem.split(" (")[0] for problem in caught.value.problems] == [
-        f"Table {number}" for number in range(2, 13)
-    ]
+def test_every_table_of_the_contents_list_is_there_by_name_and_all_but_the_first_are_empty() -> None:
+    found = standard()["tables"]
+    assert list(found) == [str(number) for number in range(1, 13)]
+    assert all(part["title"] for part in found.values())
+    assert [number for number, part in found.items() if part.get("bands") or part.get("weights")] == ["1"]

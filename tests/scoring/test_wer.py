@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadbench.results.reference import Unit, tokens, unit_of
-from loadbench.scoring.wer import Errors, best, errors, pooled
+from loadbench.scoring.wer import Errors, aligned, best, errors, pooled
 
 # reference, hypothesis, unit, N S D I
 ROWS = {
@@ -106,3 +106,17 @@ UNITS = [
 @pytest.mark.parametrize(("kind", "language", "override", "unit"), UNITS)
 def test_the_unit_follows_from_what_is_compared(kind, language: str, override: str | None, unit: str) -> None:
     assert unit_of(kind, language, override) == unit
+
+
+def test_an_alignment_has_the_errors_that_are_counted_and_keeps_the_order() -> None:
+    reference, hypothesis = tokens("the cat sat on the mat", "word"), tokens("the cat sit on mat now", "word")
+    pairs = list(aligned(reference, hypothesis))
+    kinds = [pair.kind for pair in pairs]
+    found = errors(reference, hypothesis)
+    assert (kinds.count("sub"), kinds.count("del"), kinds.count("ins")) == (
+        found.substitutions,
+        found.deletions,
+        found.insertions,
+    )
+    assert [pair.reference for pair in pairs if pair.reference] == reference
+    assert [pair.hypothesis for pair in pairs if pair.hypothesis] == hypothesis
