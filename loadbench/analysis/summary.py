@@ -14,9 +14,11 @@ from loadbench.analysis.judge import Judge, Quality
 from loadbench.analysis.levels import Levels
 from loadbench.analysis.playback import Playbacks
 from loadbench.analysis.population import Population, Responses
+from loadbench.analysis.presets import setting, standing
 from loadbench.analysis.quantile import STATS, Durations, quantiles
 from loadbench.analysis.response import METRICS, asking, connecting, first_metric, readying
 from loadbench.analysis.stability import erasure
+from loadbench.analysis.viewing import Viewing
 from loadbench.results.bundle import Bundle, BundleError
 from loadbench.results.outcome import ending
 from loadbench.results.record import Message, SessionRecord, Started, Utterance
@@ -65,6 +67,8 @@ def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
         "response": _responses(measured, tuple(STATS)),
         "premature": measured.premature,
         "media": facts.playbacks.summary(),
+        "viewing": facts.viewing.summary()
+        | {"presets": standing(measured, facts.playbacks.summary(), header.channel_media)},
         "erasure": {channel: erasure(judge.drafts(channel)) for channel in measured.channels},
         "utterances": measured.utterances,
         "connection": {name: spans.summary() for name, spans in facts.connection.items()},
@@ -159,6 +163,7 @@ class _Facts:
         self.span_ns: tuple[int, int] | None = None
         self.stages_ns: dict[str, tuple[int, int]] = {}
         self.playbacks = Playbacks(header.channel_media)
+        self.viewing = Viewing(header, setting(_part(header.plan, "viewing")))
         self.planned: dict[str, Any] = _part(header.effective, "stages")
         self._header = header
 
@@ -172,6 +177,7 @@ class _Facts:
         self._sent(record)
         self.messages.update(record.messages)
         self.warnings.update(record.warnings)
+        self.viewing.add(record)
         if record.outcome != "ok":
             self._blame(record)
         for utterance in record.utterances:
