@@ -5,8 +5,9 @@ without spaces, is cut where the row is full. Every character counts one, wide o
 `rows` rows has left the screen. A *line* is a row with what stood in it last.
 """
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from loadbench.results.record import Update
@@ -15,8 +16,8 @@ _SPACES = dict.fromkeys(map(ord, "\t\n\v\f\r\u3000"), " ")  # any white space pa
 
 
 class Line(NamedTuple):
-    """A row: where it lies in the text; since when it has stood there whole, and all before it, unchanged; and when it
-    left the screen (the first time, should it come back), None: not by then.
+    """A row: where it lies in the text; since when the text has stood unchanged up to its end; and when it left the
+    screen (the first time since, should it have come back), None: not by then.
     """
 
     start: int
@@ -25,54 +26,50 @@ class Line(NamedTuple):
     left_ns: int | None = None
 
 
-class Screen:
-    """Text on a screen of `rows` rows of `characters` each, from empty.
+class Screen(NamedTuple):
+    """What a channel's updates put on a screen that was empty before.
 
-    `text` is all of it, `lines` its rows from the first; `changed_ns` holds when it changed. `taken_back` counts the
-    changes that took anything away that had been shown; `blank` has the stretches in which nothing was there, as
-    [from, to], the first from None, the last to None while it lasts.
+    `text` is all of it in the end, `lines` its rows from the first; `changed_ns` holds when it changed. `taken_back`
+    counts the changes that took anything away that had been shown. `blank` has the stretches in which nothing was
+    there, as (from, to), the first from None, the last to None where it lasts.
     """
 
-    def __init__(self, characters: int, rows: int) -> None:
-        self.text = ""
-        self.lines: list[Line] = []
-        self.changed_ns: list[int] = []
-        self.taken_back = 0
-        self.blank: list[tuple[int | None, int | None]] = [(None, None)]
-        self._characters, self._rows = characters, rows
+    text: str
+    lines: list[Line]
+    changed_ns: list[int]
+    taken_back: int
+    blank: list[tuple[int | None, int | None]]
 
-    def show(self, updates: Iterable[Update]) -> "Screen":
-        """Take all of these in, in their order; itself."""
-        for update in updates:
-            if update.add or update.keep < len(self.text):
-                self._change(update.at_ns, min(update.keep, len(self.text)), update.add)
-        return self
 
-    def _change(self, at_ns: int, keep: int, add: str) -> None:
-        before, self.text = self.text, self.text[:keep] + add.translate(_SPACES)
-        self.taken_back += keep < len(before)
-        self.changed_ns.append(at_ns)
-        self._note_blank(at_ns, before)
-        # Where a row ends was decided by the character behind its place, so rows whose place ends before `keep` stay.
-        stays = bisect_left(self.lines, keep - self._characters, key=lambda line: line.start)
-        old = self.lines[stays:]
-        del self.lines[stays:]
-        at = self.lines[-1].stop if self.lines else 0
-        for number, (start, stop) in enumerate(rows_of(self.text, at, self._characters)):
-            line = old[number] if number < len(old) else None
-            same = line is not None and (line.start, line.stop) == (start, stop) and stop <= keep
-            self.lines.append(line if line is not None and same else Line(start, stop, at_ns))
-        for number in range(len(self.lines) - self._rows - 1, -1, -1):
-            if self.lines[number].left_ns is not None:
-                break
-            self.lines[number] = self.lines[number]._replace(left_ns=at_ns)
-
-    def _note_blank(self, at_ns: int, before: str) -> None:
-        was, now = not before.strip(), not self.text.strip()
-        if was and not now:
-            self.blank[-1] = (self.blank[-1][0], at_ns)
-        elif now and not was:
-            self.blank.append((at_ns, None))
+def screened(updates: Iterable[Update], characters: int, rows: int) -> Screen:
+    """The updates of a channel on a screen of `rows` rows of `characters` each."""
+    text, longest, taken_back, blank_from = "", 0, 0, None
+    blank: list[tuple[int | None, int | None]] = []
+    changes, touched = list[Update](), array("q")
+    dark = True
+    for update in updates:
+        if not update.add and update.keep >= len(text):
+            continue  # it only became final
+        changes.append(update)
+        taken = text[update.keep : update.keep + 1]
+        taken_back += taken != ""
+        touched.append(update.keep - (taken != "" and not taken.isspace()))  # a word that lost its end is another word
+        text = text[: update.keep] + update.add
+        longest = max(longest, len(text))
+        if dark != (not text or text.isspace()):
+            dark = not dark
+            if dark:
+                blank_from = update.at_ns
+            else:
+                blank.append((blank_from, update.at_ns))
+    if dark:
+        blank.append((blank_from, None))
+    text = text.translate(_SPACES)
+    found = _whole(text, touched, characters)
+    if _may_fill(longest, characters, rows + 1):
+        found = _left(found, changes, characters, rows)
+    lines = [Line(start, stop, changes[since].at_ns, left) for start, stop, since, left in found]
+    return Screen(text, lines, [update.at_ns for update in changes], taken_back, blank)
 
 
 def rows_of(text: str, at: int, characters: int) -> Iterator[tuple[int, int]]:
@@ -91,3 +88,40 @@ def rows_of(text: str, at: int, characters: int) -> Iterator[tuple[int, int]]:
             end -= 1
         yield at, end
         at = stop
+
+
+_Found = tuple[int, int, int, int | None]  # start, stop, since which change, left when
+
+
+def _whole(text: str, touched: Sequence[int], characters: int) -> list[_Found]:
+    """The rows of the last text, each with the last change of anything up to its end; changes touch all behind."""
+    found: list[_Found] = []
+    since = len(touched) - 1
+    for start, stop in reversed(list(rows_of(text, 0, characters))):
+        while touched[since] >= stop:
+            since -= 1
+        found.append((start, stop, since, None))
+    return found[::-1]
+
+
+def _left(found: list[_Found], changes: list[Update], characters: int, rows: int) -> list[_Found]:
+    """With when each left: as soon as `rows` rows stood below it. None leaves before one above it."""
+    text, at = "", 0
+    for number, update in enumerate(changes):
+        text = text[: update.keep] + update.add.translate(_SPACES)
+        while at < len(found) and found[at][2] <= number and _fills(text, found[at][1], characters, rows):
+            found[at] = (*found[at][:3], update.at_ns)
+            at += 1
+    return found
+
+
+def _fills(text: str, at: int, characters: int, rows: int) -> bool:
+    """Whether what comes behind `at` fills so many rows."""
+    if not _may_fill(len(text) - at, characters, rows):
+        return False
+    return sum(1 for _ in islice(rows_of(text, at, characters), rows)) == rows
+
+
+def _may_fill(length: int, characters: int, rows: int) -> bool:
+    """Whether a text of this length can fill so many rows at all: two in a row hold more than `characters`."""
+    return 2 * length // characters + 1 >= rows

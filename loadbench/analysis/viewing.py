@@ -18,7 +18,7 @@ import numpy as np
 
 from loadbench.analysis.quantile import quantiles
 from loadbench.analysis.response import medium_of
-from loadbench.analysis.screen import Line, Screen
+from loadbench.analysis.screen import Line, Screen, screened
 from loadbench.results.outcome import ending
 from loadbench.results.record import SessionRecord, Utterance
 from loadbench.results.run import RunHeader
@@ -214,8 +214,8 @@ class Viewing:
             for name in dict.fromkeys([*self._parts, *utterance.channels]):
                 channel = utterance.channels.get(name)
                 if medium_of(self._media, name) is None:
-                    screen = Screen(self._setting.characters, self._setting.rows)
-                    screen.show(channel.updates if channel else ())
+                    updates = channel.updates if channel else ()
+                    screen = screened(updates, self._setting.characters, self._setting.rows)
                     self._texts[name].add(screen, utterance, zero_ns, record.ended_ns, kind)
                 elif following:
                     media = channel.media if channel else None

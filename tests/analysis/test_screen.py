@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadbench.analysis.screen import Line, Screen, rows_of
+from loadbench.analysis.screen import Line, Screen, rows_of, screened
 from loadbench.results.record import Update
 
 
@@ -17,7 +17,7 @@ def replayed(texts: list[str], characters: int, rows: int) -> Screen:
         )
         updates.append(Update(at, keep, text[keep:], 0))
         shown = text
-    return Screen(characters, rows).show(updates)
+    return screened(updates, characters, rows)
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,12 @@ def test_a_line_is_whole_with_its_last_character_and_leaves_with_the_row_that_pu
     assert screen.lines == [Line(0, 7, 1, 3), Line(8, 14, 3, None), Line(15, 19, 3, None)]
     assert [screen.text[line.start : line.stop] for line in screen.lines] == ["the cat", "sat on", "mats"]
     assert (screen.taken_back, screen.changed_ns) == (0, [0, 1, 2, 3])
+
+
+def test_a_first_row_that_a_longer_word_left_behind_stands_since_it_was_there() -> None:
+    # "the cat" is one row; "the catalog" two: "the" has stood since 0.
+    screen = replayed(["the cat", "the catalog"], 7, 2)
+    assert screen.lines == [Line(0, 3, 0), Line(4, 11, 1)]
 
 
 def test_a_change_in_a_row_begins_it_anew_and_what_stood_before_it_stays() -> None:
