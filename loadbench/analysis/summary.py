@@ -4,12 +4,13 @@
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 
+from loadbench.analysis.fairness import Fairness
 from loadbench.analysis.judge import Judge, Quality
 from loadbench.analysis.levels import Levels
 from loadbench.analysis.playback import Playbacks
@@ -21,7 +22,7 @@ from loadbench.analysis.stability import erasure
 from loadbench.analysis.viewing import Viewing
 from loadbench.results.bundle import Bundle, BundleError
 from loadbench.results.outcome import ending
-from loadbench.results.record import Message, SessionRecord, Started, Utterance
+from loadbench.results.record import ClipFacts, Message, SessionRecord, Started, Utterance
 from loadbench.results.run import RunHeader
 from loadbench.results.slo import SloResult, Verdict
 from loadbench.results.tick import Tick
@@ -41,7 +42,7 @@ def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
     """The summary, with keys as published. `quality` has what scoring found, for objectives on wer and score."""
     header = bundle.header
     _refuse_unknown(bundle)
-    judge, facts = Judge(header), _Facts(header)
+    judge, facts = Judge(header), _Facts(header, bundle.clips())
     for event in bundle.sessions():
         judge.add(event)
         facts.add_to_stage(event)
@@ -78,6 +79,9 @@ def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
         "users": facts.users,
         "stages": {stage: _stage(stage, judge, facts) for stage in judge.stages},
         "clips": {clip: _clip(responses, facts.streamed[clip]) for clip, responses in facts.clips.items()},
+        "languages": {pair: _group(found) for pair, found in facts.fairness.languages.items()},
+        "workers": {worker: _group(found) for worker, found in facts.fairness.workers.items()},
+        "fairness": facts.fairness.summary(),
         "volume": facts.volume,
         "messages": facts.messages,
         "acks": facts.messages.get("ack", 0),
@@ -146,7 +150,7 @@ def encode(summary: dict[str, Any]) -> bytes:
 class _Facts:
     """What the summary tells beside the judge: counts and spans of the measured sessions."""
 
-    def __init__(self, header: RunHeader) -> None:
+    def __init__(self, header: RunHeader, clips: Mapping[str, ClipFacts]) -> None:
         self.connection = {name: Durations() for name in ("prelude", "tcp", "connect", "ready")}
         self.messages: Counter[str] = Counter()
         self.volume: Counter[str] = Counter()
@@ -163,6 +167,7 @@ class _Facts:
         self.span_ns: tuple[int, int] | None = None
         self.stages_ns: dict[str, tuple[int, int]] = {}
         self.playbacks = Playbacks(header.channel_media)
+        self.fairness = Fairness(header, clips)
         self.viewing = Viewing(header, setting(_part(header.plan, "viewing")))
         self.planned: dict[str, Any] = _part(header.effective, "stages")
         self._header = header
@@ -177,6 +182,7 @@ class _Facts:
         self._sent(record)
         self.messages.update(record.messages)
         self.warnings.update(record.warnings)
+        self.fairness.add(record)
         self.viewing.add(record)
         if record.outcome != "ok":
             self._blame(record)
@@ -313,6 +319,11 @@ def _stage(stage: str, judge: Judge, facts: _Facts) -> dict[str, Any]:
         "sessions": judge.tally(stage).totals(),
         "response": _responses(judge.responses(stage), SHORT),
     }
+
+
+def _group(responses: Responses) -> dict[str, Any]:
+    """Those who have a language pair, or a worker, in common."""
+    return {"n": responses.utterances, "response": _responses(responses, SHORT)}
 
 
 def _clip(responses: Responses, streamed: int) -> dict[str, Any]:
