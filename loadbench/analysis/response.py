@@ -86,6 +86,12 @@ def responses(utterance: Utterance, record: SessionRecord, channel: Channel) -> 
     return {name: _minus(stops[METRICS[name].stop], starts[METRICS[name].start]) for name in names}
 
 
+def ends(utterance: Utterance, record: SessionRecord, channel: Channel, name: str) -> tuple[int | None, int | None]:
+    """Between which two moments a metric lies, run clock; what is not known is None."""
+    metric = METRICS[name]
+    return _starts(utterance, record)[metric.start], _stops(utterance, record, channel)[metric.stop]
+
+
 def observations(
     utterance: Utterance, record: SessionRecord, channel: Channel | None, medium: str | None = None
 ) -> dict[str, Observation]:

@@ -4,12 +4,13 @@
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 
+from loadbench.analysis.attribution import Attribution
 from loadbench.analysis.fairness import Fairness
 from loadbench.analysis.judge import Judge, Quality
 from loadbench.analysis.levels import Levels
@@ -22,7 +23,7 @@ from loadbench.analysis.stability import erasure
 from loadbench.analysis.viewing import Viewing
 from loadbench.results.bundle import Bundle, BundleError
 from loadbench.results.outcome import ending
-from loadbench.results.record import ClipFacts, Message, SessionRecord, Started, Utterance
+from loadbench.results.record import Message, SessionRecord, Started, Utterance
 from loadbench.results.run import RunHeader
 from loadbench.results.slo import SloResult, Verdict
 from loadbench.results.tick import Tick
@@ -42,7 +43,7 @@ def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
     """The summary, with keys as published. `quality` has what scoring found, for objectives on wer and score."""
     header = bundle.header
     _refuse_unknown(bundle)
-    judge, facts = Judge(header), _Facts(header, bundle.clips())
+    judge, facts = Judge(header), _Facts(bundle)
     for event in bundle.sessions():
         judge.add(event)
         facts.add_to_stage(event)
@@ -81,7 +82,8 @@ def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
         "clips": {clip: _clip(responses, facts.streamed[clip]) for clip, responses in facts.clips.items()},
         "languages": {pair: _group(found) for pair, found in facts.fairness.languages.items()},
         "workers": {worker: _group(found) for worker, found in facts.fairness.workers.items()},
-        "fairness": facts.fairness.summary(),
+        "fairness": _fairness(facts),
+        "attribution": facts.attribution.summary(),
         "volume": facts.volume,
         "messages": facts.messages,
         "acks": facts.messages.get("ack", 0),
@@ -150,7 +152,8 @@ def encode(summary: dict[str, Any]) -> bytes:
 class _Facts:
     """What the summary tells beside the judge: counts and spans of the measured sessions."""
 
-    def __init__(self, header: RunHeader, clips: Mapping[str, ClipFacts]) -> None:
+    def __init__(self, bundle: Bundle) -> None:
+        header = bundle.header
         self.connection = {name: Durations() for name in ("prelude", "tcp", "connect", "ready")}
         self.messages: Counter[str] = Counter()
         self.volume: Counter[str] = Counter()
@@ -167,7 +170,8 @@ class _Facts:
         self.span_ns: tuple[int, int] | None = None
         self.stages_ns: dict[str, tuple[int, int]] = {}
         self.playbacks = Playbacks(header.channel_media)
-        self.fairness = Fairness(header, clips)
+        self.attribution = Attribution(header, bundle.chunks(), bundle.ticks())
+        self.fairness = Fairness(header, bundle.clips())
         self.viewing = Viewing(header, setting(_part(header.plan, "viewing")))
         self.planned: dict[str, Any] = _part(header.effective, "stages")
         self._header = header
@@ -182,6 +186,7 @@ class _Facts:
         self._sent(record)
         self.messages.update(record.messages)
         self.warnings.update(record.warnings)
+        self.attribution.add(record)
         self.fairness.add(record)
         self.viewing.add(record)
         if record.outcome != "ok":
@@ -319,6 +324,14 @@ def _stage(stage: str, judge: Judge, facts: _Facts) -> dict[str, Any]:
         "sessions": judge.tally(stage).totals(),
         "response": _responses(judge.responses(stage), SHORT),
     }
+
+
+def _fairness(facts: _Facts) -> dict[str, Any]:
+    """With the part of the worst session's response time that took most of it, where it had an answer."""
+    found, worst = facts.fairness.summary(), facts.fairness.worst
+    if found["worst"] and worst is not None:
+        found["worst"]["largest_part"] = facts.attribution.largest(worst, found["metric"])
+    return found
 
 
 def _group(responses: Responses) -> dict[str, Any]:
