@@ -233,7 +233,7 @@ class Attribution:
         self._gaps: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
         for tick in ticks:
             self._gaps[tick.worker] += tick.gaps
-        self._sums: dict[str, dict[str | None, _Sums]] = {name: {None: _Sums()} for name in self._metrics}
+        self._sums: dict[str, defaultdict[str | None, _Sums]] = {name: defaultdict(_Sums) for name in self._metrics}
 
     def add(self, record: SessionRecord) -> None:
         """Take the utterances of a session apart; what was not answered is only counted."""
@@ -245,7 +245,7 @@ class Attribution:
             for metric, sums in self._sums.items():
                 found = split(utterance, record, channel, metric, chunks, gaps) if finished else None
                 for stage in (None, record.stage):
-                    sums.setdefault(stage, _Sums()).add(found)
+                    sums[stage].add(found)
 
     def largest(self, record: SessionRecord, metric: str) -> str | None:
         """The part that took most of a session's slowest answer in this metric; None where there is none."""

@@ -15,7 +15,7 @@ import jinja2
 from markupsafe import Markup
 
 from loadbench.analysis.response import METRICS, responses
-from loadbench.report import accuracy, charts, gather
+from loadbench.report import accuracy, charts, gather, viewer
 from loadbench.report.charts import Curve, Dot, Line, Mark
 from loadbench.report.visible import visible
 from loadbench.report.words import Words, words
@@ -59,6 +59,7 @@ def render(
         channels=_channels(scores, rows),
         stages=sorted(summary["stages"].items(), key=lambda item: float(item[1]["from_s"])),
         played=list(_media(summary["media"])),
+        viewer=viewer.sections(summary, spoken),
         sessions=list(_sessions(bundle, spoken)),
         facts=_facts(bundle.header, summary["run"]["engine"]),
         plan=_lines(json.dumps(bundle.header.plan, indent=2, ensure_ascii=False, sort_keys=True)),

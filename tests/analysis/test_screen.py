@@ -5,19 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadbench.analysis.screen import Line, Screen, rows_of, screened
-from loadbench.results.record import Update
+from tests.analysis.records import updates
 
 
 def replayed(texts: list[str], characters: int, rows: int) -> Screen:
     """What is shown at 0, 1, 2 ... of the run clock."""
-    updates, shown = [], ""
-    for at, text in enumerate(texts):
-        keep = next(
-            (k for k, (a, b) in enumerate(zip(shown, text, strict=False)) if a != b), min(len(shown), len(text))
-        )
-        updates.append(Update(at, keep, text[keep:], 0))
-        shown = text
-    return screened(updates, characters, rows)
+    return screened(updates(enumerate(texts)), characters, rows)
 
 
 @pytest.mark.parametrize(

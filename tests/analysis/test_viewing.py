@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from loadbench.analysis.viewing import Reader, Setting, Viewing
 from loadbench.results.media import MediaOutput
-from loadbench.results.record import Channel, SessionRecord, Update
-from tests.analysis.records import at, header, record, utterance
+from loadbench.results.record import Channel, SessionRecord
+from tests.analysis.records import at, header, record, updates, utterance
 
 SETTING = Setting("by hand", 7, 2)
 Said = list[tuple[float, str]]
@@ -17,14 +17,8 @@ Said = list[tuple[float, str]]
 
 def timeline(said: Said) -> Channel:
     """What the channel showed, from when; the whole text each time."""
-    updates, shown = [], ""
-    for at_s, text in said:
-        keep = next(
-            (k for k, (a, b) in enumerate(zip(shown, text, strict=False)) if a != b), min(len(shown), len(text))
-        )
-        updates.append(Update(at(at_s), keep, text[keep:], 0))
-        shown = text
-    return Channel(first_ns=updates[0].at_ns if updates else None, updates=updates)
+    found = updates((at(at_s) or 0, text) for at_s, text in said)
+    return Channel(first_ns=found[0].at_ns if found else None, updates=found)
 
 
 def viewed(

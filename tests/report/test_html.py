@@ -224,6 +224,10 @@ def test_no_word_is_left_over() -> None:
         "canary.",
         "readings.",
         "media.",
+        "part.",
+        "fairness.",
+        "viewing.",
+        "presets.",
     )
     kinds = {"finished", "failed", "cut", "in_flight", "effective", "versions", "machine", "engine", "corpus", "seed"}
     used = {key for key in words("en") if f"w.{key}" in source or f'w["{key}"]' in source}
