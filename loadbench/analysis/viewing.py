@@ -98,7 +98,7 @@ class _Texts:
         self.n = self.media_ns = self.active_ns = self.heard_ns = self.characters = self.spoken = 0
         self.changes = self.blank_ns = self.active_blank_ns = self.quick = self.judged = self.unread = self.read = 0
         self.gap_failed = self.gaps = self.long_gaps = self.excess_ns = 0
-        self.left, self.open = array("q"), array("q")
+        self.left, self.open = array("q"), 0
         self.speeds = array("d")
         self.longest, self.longest_cut = array("q"), array("q")
         self.through, self.through_failed = array("q"), 0
@@ -142,7 +142,7 @@ class _Texts:
         needs_ns = self._setting.reader.needs_ns(text)
         if line.left_ns is None:
             stayed_ns = max(0, ended_ns - line.whole_ns)
-            self.open.append(stayed_ns)
+            self.open += 1  # for how much longer it stays nobody knows: we hung up
             self.judged += stayed_ns >= needs_ns
             return
         stayed_ns = line.left_ns - line.whole_ns
@@ -167,9 +167,9 @@ class _Texts:
             "n": self.n,
             "media_s": self.media_ns / 1e9,
             "lines": {
-                "n": len(self.left) + len(self.open),
-                "open": len(self.open),
-                "readable": quantiles(self.left, cut=self.open, stats=LEAST),
+                "n": len(self.left) + self.open,
+                "open": self.open,
+                "readable": quantiles(self.left, stats=LEAST),
                 "characters_per_s": {"p50": _nearest(speeds, 0.5), "p90": _nearest(speeds, 0.9)},
                 "too_fast": {"n": self.quick, "of": self.judged} if setting.reader.known else None,
             },
@@ -234,9 +234,10 @@ class Viewing:
     def summary(self) -> dict[str, Any]:
         """As published: the setting, and by channel what texts were and how far speech or signing ran over.
 
-        `readable` is how long a line stood whole before it left, at least so long for those that were `open`, still
-        there, at the end. `over` is how far playback reaches beyond the onset of the session's next utterance (beyond
-        its media zero where no onset is known); 0 where it does not.
+        `readable` is how long a line stood whole before it left, over those that did; `open` ones were still there when
+        the session ended. `too_fast` is of those that left, and of open ones that had stayed long enough. `over` is how
+        far playback reaches beyond the onset of the session's next utterance (beyond its media zero where no onset is
+        known); 0 where it does not.
         """
         setting = self._setting
         over = {

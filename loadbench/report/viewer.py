@@ -80,6 +80,7 @@ def _figures(found: Mapping[str, Any], w: Words) -> Iterator[tuple[str, list[tup
     text, reader, gaps, blank = found["lines"], found["reader"], found["gaps"], found["blank"]
     readable, quick = text["readable"], text["too_fast"]
     yield w["viewing.readable"], [("min", readable["min"]), ("p10", readable["p10"]), ("p50", readable["p50"])]
+    yield w["viewing.open"], [("", f"{text['open']} / {text['n']}")]
     yield w["viewing.speed"], [(stat, _number(speed)) for stat, speed in text["characters_per_s"].items()]
     limit = w["viewing.no_limit"] if quick is None else f"{quick['n']} / {quick['of']}"
     yield w["viewing.too_fast"], [("", limit)]
@@ -145,12 +146,13 @@ def _seen(viewing: Mapping[str, Any], usable: bool) -> Iterator[str]:
         if not found["n"] or not text["n"] or blank is None:
             continue
         quick = text["too_fast"]
+        left = f"({text['open']} of {text['n']} still there at the end)"
         limit = "" if quick is None else f", {quick['n']} of {quick['of']} too fast"
         share = f"{blank * 100:.1f} %" if usable else f"({blank * 100:.1f} %)"
         yield (
             f"viewer   {visible(channel)}: lines readable p10 {value(text['readable']['p10'], usable)},"
-            f" p50 {value(text['readable']['p50'], usable)}{limit}; longest gap p95"
-            f" {value(found['gaps']['longest']['p95'], usable)}; blank {share}; changes a media minute"
+            f" p50 {value(text['readable']['p50'], usable)} {left}{limit}; longest gap"
+            f" p95 {value(found['gaps']['longest']['p95'], usable)}; blank {share}; changes a media minute"
             f" {_number(found['changes']['per_media_min'])}"
         )
 

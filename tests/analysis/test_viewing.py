@@ -39,21 +39,21 @@ def texts(*records: SessionRecord, setting: Setting = SETTING) -> dict[str, Any]
 
 
 # "the cat" stands whole at 1.0 and leaves at 3.0, when a third row comes: 2.0 s for 7 characters, 3.5 a second.
-# "sat on" (whole at 3.0) and "mats" (3.0) are there to the end at 9.0: at least 6.0 s each.
+# "sat on" and "mats", whole at 3.0, are still there at the end at 9.0.
 PLAIN: Said = [(0.8, "the"), (1.0, "the cat"), (2.0, "the cat sat"), (3.0, "the cat sat on mats")]
 
 
 def test_a_line_is_readable_from_its_last_character_to_when_it_leaves() -> None:
     found = viewed(PLAIN)["lines"]
     assert (found["n"], found["open"], found["too_fast"]) == (3, 2, None)
-    least, middle = found["readable"]["min"], found["readable"]["p50"]
-    assert (least.value_s, least.bound) == (2.0, "exact")
-    assert (middle.value_s, middle.bound) == (6.0, "at_least")
+    assert {stat: (part.value_s, part.bound, part.n) for stat, part in found["readable"].items()} == dict.fromkeys(
+        ("min", "p10", "p50"), (2.0, "exact", 1)
+    )
     assert found["characters_per_s"] == {"p50": 3.5, "p90": 3.5}
 
 
 def test_lines_faster_than_the_reader_are_counted_and_how_far_the_reader_is_behind() -> None:
-    # At 2 characters a second: "the cat" needs 3.5 s and had 2.0: too fast. "sat on" needs 3.0 and "mats" 2.0 of 6.0.
+    # At 2 characters a second: "the cat" needs 3.5 s and had 2.0: too fast. "sat on" needs 3.0, "mats" 2.0 of 6.0 or more.
     # The reader: 1.0 + 3.5 = 4.5; then 3.0 + 2.0 more: 9.5, which is 5.5 s behind the source end at 4.0. All 17
     # characters (7 + 6 + 4) are unread at 4.0, since the first line is through at 4.5.
     found = viewed(PLAIN, setting=SETTING._replace(reader=Reader(characters_per_s=2.0)))
@@ -173,10 +173,9 @@ def test_the_same_delay_for_every_output_never_improves_any_figure(
     for name, cost in costs(before).items():
         assert costs(after)[name] >= cost - 1e-6, name
     assert after["lines"]["open"] == before["lines"]["open"]
-    for stat in ("min", "p10", "p50"):  # a line stays no longer
-        assert after["lines"]["readable"][stat].value_s is before["lines"]["readable"][stat].value_s or (
-            after["lines"]["readable"][stat].value_s <= before["lines"]["readable"][stat].value_s + 1e-6
-        )
+    assert after["lines"]["n"] == before["lines"]["n"]
+    for stat, part in before["lines"]["readable"].items():  # a line stays no longer
+        assert after["lines"]["readable"][stat].value_s == (part.value_s and pytest.approx(part.value_s))
     assert after["lines"]["too_fast"]["n"] >= before["lines"]["too_fast"]["n"]
 
 
@@ -189,5 +188,6 @@ def test_growing_delay_improves_no_figure_but_how_long_lines_stay_and_that_by_no
     before, after = moved(contents, times, [0.0] * 8), moved(contents, times, delays)
     for name, cost in costs(before).items():
         assert costs(after)[name] >= cost - 1e-6, name
-    longer = after["lines"]["readable"]["min"].value_s - before["lines"]["readable"]["min"].value_s
-    assert longer <= delays[len(contents) - 1] + 1e-6
+    least, longer = (found["lines"]["readable"]["min"].value_s for found in (before, after))
+    if least is not None and longer is not None:
+        assert longer - least <= delays[len(contents) - 1] + 1e-6
