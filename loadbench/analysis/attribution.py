@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from loadbench.analysis.response import METRICS, applicable, ends, first_metric, medium_of
+from loadbench.analysis.response import METRICS, applicable, events, first_metric, medium_of
 from loadbench.results.outcome import ending
 from loadbench.results.record import Channel, ChunkTimes, Segment, SessionRecord, Utterance
 from loadbench.results.run import RunHeader
@@ -110,12 +110,15 @@ def split(
     metric: str,
     chunks: Chunks | None = None,
     gaps: Iterable[tuple[int, int]] = (),
+    known: Mapping[str, int | None] | None = None,
 ) -> Split | None:
     """One response time in its parts; None where it is not known. A negative one is all rest: it came too early.
 
-    `gaps` are those of the worker's loop (from, to); without `chunks` what depends on them is in the rest.
+    `gaps` are those of the worker's loop (from, to); without `chunks` what depends on them is in the rest. `known` are
+    the utterance's events, for those who have them already.
     """
-    start_ns, stop_ns = ends(utterance, record, channel, metric)
+    known = events(utterance, record, channel) if known is None else known
+    start_ns, stop_ns = known[METRICS[metric].start], known[METRICS[metric].stop]
     zero_ns = utterance.media_zero_ns
     if start_ns is None or stop_ns is None or zero_ns is None:
         return None
@@ -140,8 +143,8 @@ def split(
     if chunks is not None:
         _sent(cuts, utterance, record, chunks, needed_ns, half_ns)
     _answered(cuts, utterance, record, segment, needed_ns, half_ns, final=METRICS[metric].stop in FINALS)
-    known = sum(span for part, span in cuts.parts.items() if span is not None)
-    return Split(whole_ns, cuts.parts | {"rest": whole_ns - known}, cuts.evidence)
+    told_ns = sum(span for span in cuts.parts.values() if span is not None)
+    return Split(whole_ns, cuts.parts | {"rest": whole_ns - told_ns}, cuts.evidence)
 
 
 def _half_trip(record: SessionRecord) -> int | None:
@@ -233,7 +236,7 @@ class Attribution:
         self._gaps: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
         for tick in ticks:
             self._gaps[tick.worker] += tick.gaps
-        self._sums: dict[str, defaultdict[str | None, _Sums]] = {name: defaultdict(_Sums) for name in self._metrics}
+        self._sums: dict[str, defaultdict[str, _Sums]] = {name: defaultdict(_Sums) for name in self._metrics}
 
     def add(self, record: SessionRecord) -> None:
         """Take the utterances of a session apart; what was not answered is only counted."""
@@ -242,10 +245,10 @@ class Attribution:
             gaps = self._gaps_of(record)
             channel = utterance.channels.get(self._channel) or Channel()
             finished = ending(utterance.outcome or record.outcome) == "finished"
+            known = events(utterance, record, channel)
             for metric, sums in self._sums.items():
-                found = split(utterance, record, channel, metric, chunks, gaps) if finished else None
-                for stage in (None, record.stage):
-                    sums[stage].add(found)
+                found = split(utterance, record, channel, metric, chunks, gaps, known) if finished else None
+                sums[record.stage].add(found)
 
     def largest(self, record: SessionRecord, metric: str) -> str | None:
         """The part that took most of a session's slowest answer in this metric; None where there is none."""
@@ -271,8 +274,8 @@ class Attribution:
                 metric: {
                     "from": METRICS[metric].start,
                     "to": METRICS[metric].stop,
-                    **sums[None].summary(),
-                    "stages": {stage: part.summary() for stage, part in sums.items() if stage is not None},
+                    **_Sums.of(sums.values()).summary(),
+                    "stages": {stage: part.summary() for stage, part in sums.items()},
                 }
                 for metric, sums in self._sums.items()
             }
@@ -295,6 +298,19 @@ class _Sums:
         self.wholes = array("q")
         self.parts = {part: array("q") for part in PARTS}
         self.evidence: dict[str, Counter[str]] = {part: Counter() for part in PARTS}
+
+    @classmethod
+    def of(cls, parts: Iterable["_Sums"]) -> "_Sums":
+        """All of these together."""
+        whole = cls()
+        for each in parts:
+            whole.unanswered += each.unanswered
+            whole.early += each.early
+            whole.wholes += each.wholes
+            for name in PARTS:
+                whole.parts[name] += each.parts[name]
+                whole.evidence[name] += each.evidence[name]
+        return whole
 
     def add(self, found: Split | None) -> None:
         """One utterance; None: it has no such time."""

@@ -7,7 +7,7 @@ counts as infinite, one that was cut as at least its age.
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from loadbench.analysis.population import Population, Responses
+from loadbench.analysis.population import Population
 from loadbench.analysis.quantile import SHARES, rank
 from loadbench.analysis.response import Observation, first_metric, medium_of, observations
 from loadbench.results.outcome import ending
@@ -24,17 +24,25 @@ class Fairness:
 
     def __init__(self, header: RunHeader, clips: Mapping[str, ClipFacts]) -> None:
         self._header, self._clips = header, clips
-        self.languages: dict[str, Responses] = {}
-        self.workers: dict[str, Responses] = {}
+        self._medium = medium_of(header.channel_media, header.headline_channel)
+        self._metrics = tuple(dict.fromkeys((first_metric(self._medium), header.headline_metric)))
+        self.languages: dict[str, Group] = {}
+        self.workers: dict[str, Group] = {}
         self._sessions = Population()
         self._worst: tuple[tuple[int, str], SessionRecord, Observation] | None = None
 
     def add(self, record: SessionRecord) -> None:
         """Count a session; one that ended before its first utterance as well."""
-        self._group(self.workers, record.worker).add(record)
-        for utterance in record.utterances:
-            self._group(self.languages, self._pair(utterance.clip)).add_utterance(utterance, record)
-        median = middle(self._observed(record))
+        header, spans = self._header, []
+        for utterance in record.utterances or [_unborn()]:
+            channel = utterance.channels.get(header.headline_channel)
+            seen = observations(utterance, record, channel, self._medium)
+            spans.append(seen[header.headline_metric])
+            finished = ending(utterance.outcome or record.outcome) == "finished"
+            self._group(self.workers, record.worker).add(seen, finished=finished)
+            if record.utterances:
+                self._group(self.languages, self._pair(utterance.clip)).add(seen, finished=finished)
+        median = middle(spans)
         self._sessions.add(median, finished=ending(record.outcome) == "finished")
         if median.kind != "left_out":
             weight = (ENDLESS if median.span_ns is None else median.span_ns, record.id)
@@ -81,25 +89,28 @@ class Fairness:
             "bound": median.kind,
         }
 
-    def _observed(self, record: SessionRecord) -> Iterable[Observation]:
-        header = self._header
-        medium = medium_of(header.channel_media, header.headline_channel)
-        unborn = Utterance(index=0, clip="", attempt=0, media_ns=0, onset_ns=0, activity_end_ns=0)
-        for utterance in record.utterances or [unborn]:
-            channel = utterance.channels.get(header.headline_channel)
-            yield observations(utterance, record, channel, medium)[header.headline_metric]
-
     def _pair(self, clip: str) -> str:
         facts = self._clips.get(clip)
         return NO_LANGUAGE if facts is None else f"{facts.source_lang} -> {facts.target_lang}"
 
-    def _group(self, groups: dict[str, Responses], name: str) -> Responses:
+    def _group(self, groups: dict[str, "Group"], name: str) -> "Group":
         if name not in groups:
-            header = self._header
-            firsts = map(first_metric, (None, "audio", "video"))
-            metrics = dict.fromkeys((*firsts, "final_from_source_end", header.headline_metric))
-            groups[name] = Responses([header.headline_channel, *header.channel_stages], metrics, header.channel_media)
+            groups[name] = Group(self._metrics)
         return groups[name]
+
+
+class Group:
+    """Utterances that have something in common: `n` of them, and their times on the headline channel."""
+
+    def __init__(self, metrics: Iterable[str]) -> None:
+        self.n = 0
+        self.populations = {metric: Population() for metric in metrics}
+
+    def add(self, seen: Mapping[str, Observation], *, finished: bool) -> None:
+        """Count what one utterance says about each metric."""
+        self.n += 1
+        for metric, population in self.populations.items():
+            population.add(seen[metric], finished=finished)
 
 
 def middle(seen: Iterable[Observation]) -> Observation:
@@ -112,3 +123,8 @@ def middle(seen: Iterable[Observation]) -> Observation:
     found = ordered[number - 1]
     bounded = found.kind == "exact" and any(one.kind == "at_least" for one in ordered[:number])
     return Observation("at_least", found.span_ns) if bounded else found
+
+
+def _unborn() -> Utterance:
+    """What a session is counted as that ended before its first utterance."""
+    return Utterance(index=0, clip="", attempt=0, media_ns=0, onset_ns=0, activity_end_ns=0)

@@ -86,10 +86,9 @@ def responses(utterance: Utterance, record: SessionRecord, channel: Channel) -> 
     return {name: _minus(stops[METRICS[name].stop], starts[METRICS[name].start]) for name in names}
 
 
-def ends(utterance: Utterance, record: SessionRecord, channel: Channel, name: str) -> tuple[int | None, int | None]:
-    """Between which two moments a metric lies, run clock; what is not known is None."""
-    metric = METRICS[name]
-    return _starts(utterance, record)[metric.start], _stops(utterance, record, channel)[metric.stop]
+def events(utterance: Utterance, record: SessionRecord, channel: Channel) -> dict[str, int | None]:
+    """When each event of `METRICS` was, start or stop, run clock; None where it is not known."""
+    return _starts(utterance, record) | _stops(utterance, record, channel)
 
 
 def observations(

@@ -46,7 +46,7 @@ def screened(updates: Iterable[Update], characters: int, rows: int) -> Screen:
     text, longest, taken_back, blank_from = "", 0, 0, None
     blank: list[tuple[int | None, int | None]] = []
     changes, touched = list[Update](), array("q")
-    dark = True
+    dark, lead = True, 0
     for update in updates:
         if not update.add and update.keep >= len(text):
             continue  # it only became final
@@ -56,12 +56,14 @@ def screened(updates: Iterable[Update], characters: int, rows: int) -> Screen:
         touched.append(update.keep - (taken != "" and not taken.isspace()))  # a word that lost its end is another word
         text = text[: update.keep] + update.add
         longest = max(longest, len(text))
-        if dark != (not text or text.isspace()):
-            dark = not dark
-            if dark:
-                blank_from = update.at_ns
-            else:
-                blank.append((blank_from, update.at_ns))
+        if dark or update.keep <= lead:  # else what was there first is still there
+            lead = len(text) - len(text.lstrip())
+            if dark != (lead == len(text)):
+                dark = not dark
+                if dark:
+                    blank_from = update.at_ns
+                else:
+                    blank.append((blank_from, update.at_ns))
     if dark:
         blank.append((blank_from, None))
     text = text.translate(_SPACES)

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from loadbench.analysis.attribution import Attribution
-from loadbench.analysis.fairness import Fairness
+from loadbench.analysis.fairness import Fairness, Group
 from loadbench.analysis.judge import Judge, Quality
 from loadbench.analysis.levels import Levels
 from loadbench.analysis.playback import Playbacks
@@ -80,8 +80,8 @@ def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
         "users": facts.users,
         "stages": {stage: _stage(stage, judge, facts) for stage in judge.stages},
         "clips": {clip: _clip(responses, facts.streamed[clip]) for clip, responses in facts.clips.items()},
-        "languages": {pair: _group(found) for pair, found in facts.fairness.languages.items()},
-        "workers": {worker: _group(found) for worker, found in facts.fairness.workers.items()},
+        "languages": {pair: _group(group, header.headline_channel) for pair, group in facts.fairness.languages.items()},
+        "workers": {worker: _group(group, header.headline_channel) for worker, group in facts.fairness.workers.items()},
         "fairness": _fairness(facts),
         "attribution": facts.attribution.summary(),
         "volume": facts.volume,
@@ -334,9 +334,10 @@ def _fairness(facts: _Facts) -> dict[str, Any]:
     return found
 
 
-def _group(responses: Responses) -> dict[str, Any]:
-    """Those who have a language pair, or a worker, in common."""
-    return {"n": responses.utterances, "response": _responses(responses, SHORT)}
+def _group(group: Group, channel: str) -> dict[str, Any]:
+    """Those who have a language pair, or a worker, in common; times of the headline channel."""
+    times = {metric: _population(found, SHORT) for metric, found in group.populations.items()}
+    return {"n": group.n, "response": {channel: times}}
 
 
 def _clip(responses: Responses, streamed: int) -> dict[str, Any]:

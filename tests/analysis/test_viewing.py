@@ -53,7 +53,7 @@ def test_a_line_is_readable_from_its_last_character_to_when_it_leaves() -> None:
 
 
 def test_lines_faster_than_the_reader_are_counted_and_how_far_the_reader_is_behind() -> None:
-    # At 2 characters a second: "the cat" needs 3.5 s and had 2.0: too fast. "sat on" needs 3.0, "mats" 2.0 of 6.0 or more.
+    # At 2 characters a second: "the cat" needs 3.5 s and had 2.0: too fast. "sat on" needs 3.0, "mats" 2.0 of 6.0.
     # The reader: 1.0 + 3.5 = 4.5; then 3.0 + 2.0 more: 9.5, which is 5.5 s behind the source end at 4.0. All 17
     # characters (7 + 6 + 4) are unread at 4.0, since the first line is through at 4.5.
     found = viewed(PLAIN, setting=SETTING._replace(reader=Reader(characters_per_s=2.0)))
