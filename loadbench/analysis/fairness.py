@@ -16,7 +16,7 @@ from loadbench.results.run import RunHeader
 
 SPREAD: Final = ("p10", "p50", "p90")
 ENDLESS: Final = 1 << 62  # more than any span: one that never answered
-NO_LANGUAGE: Final = "unknown"  # an utterance whose clip is not in the bundle
+NO_LANGUAGE: Final = "unknown"  # of an utterance whose clip is not in the bundle, or a session that had none yet
 
 
 class Fairness:
@@ -40,8 +40,7 @@ class Fairness:
             spans.append(seen[header.headline_metric])
             finished = ending(utterance.outcome or record.outcome) == "finished"
             self._group(self.workers, record.worker).add(seen, finished=finished)
-            if record.utterances:
-                self._group(self.languages, self._pair(utterance.clip)).add(seen, finished=finished)
+            self._group(self.languages, self._pair(utterance.clip)).add(seen, finished=finished)
         median = middle(spans)
         self._sessions.add(median, finished=ending(record.outcome) == "finished")
         if median.kind != "left_out":

@@ -95,7 +95,7 @@ class _Texts:
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
-        self.n = self.media_ns = self.active_ns = self.heard_ns = self.characters = self.spoken = 0
+        self.n = self.media_ns = self.active_ns = self.heard_ns = self.spoken = 0
         self.changes = self.blank_ns = self.active_blank_ns = self.quick = self.judged = self.unread = self.read = 0
         self.gap_failed = self.gaps = self.long_gaps = self.excess_ns = 0
         self.left, self.open = array("q"), 0

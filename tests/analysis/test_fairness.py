@@ -80,10 +80,12 @@ def test_pairs_of_languages_and_workers_have_their_own_times_and_an_unknown_clip
 
     found = fairness(
         said("a", "one", 1.2), said("b", "two", 1.9, "w2"), said("c", "gone", 1.5), unanswered("d", "lost", ended=3.0),
+        record("e", "connect_failed"),
         clips=(clip("one", "en", "de"), clip("two", "csl", "zh"), clip("a", "en", "de")),
     )  # fmt: skip
     assert found.languages.keys() == {"en -> de", "csl -> zh", "unknown"}
     assert round(found.languages["csl -> zh"].populations[FINAL].finished()["p50"].value_s or 0, 9) == 0.9
     pair = found.languages["en -> de"].populations[FINAL]
     assert (pair.n, pair.failed, pair.started()["max"].bound) == (1, 1, "never")
-    assert [found.workers[name].n for name in ("w1", "w2")] == [3, 1]
+    assert [found.workers[name].n for name in ("w1", "w2")] == [4, 1]
+    assert (found.languages["unknown"].n, found.languages["unknown"].populations[FINAL].failed) == (2, 1)

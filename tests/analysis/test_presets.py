@@ -10,7 +10,7 @@ from loadbench.analysis.response import METRICS
 from loadbench.plan import ViewingSection
 from tests.analysis.records import channel, record, utterance
 
-KINDS = {"informative", "guideline", "requirement", "measured"}
+KINDS = {"informative", "guideline", "limit", "measured"}
 
 
 def told(*lags: float | None) -> list[dict[str, Any]]:
