@@ -389,6 +389,17 @@ class ReadingsSection(Section):
     )
 
 
+class ViewingSection(Section):
+    """The viewer whom texts are judged for. Speeds and gaps have no default: without one the figure has no limit."""
+
+    layout: Literal["cfr-4x3", "cfr-16x9"] = Field("cfr-16x9", description="rows of 32 or of 42 characters, 4 at once")
+    characters: int | None = Field(None, gt=0, le=10_000, description="a row, instead of the layout's")
+    rows: int | None = Field(None, gt=0, le=1000, description="at once, instead of the layout's")
+    characters_per_s: float | None = Field(None, gt=0, le=10_000, description="the reader's speed")
+    words_per_s: float | None = Field(None, gt=0, le=10_000, description="the reader's speed; with both, both hold")
+    gap_s: float | None = Field(None, gt=0, le=LONGEST_S, description="without a change, from where on it is too long")
+
+
 class CanarySection(Section):
     """Sessions at a time against a responder of ours, for what of a response time may be the tester's; 0: none."""
 
@@ -413,6 +424,7 @@ class Plan(Section):
     scoring: ScoringSection = ScoringSection()
     canary: CanarySection = CanarySection()
     readings: ReadingsSection = ReadingsSection()
+    viewing: ViewingSection = ViewingSection()
 
     @property
     def media_start(self) -> Literal["on_ready", "on_plan"]:

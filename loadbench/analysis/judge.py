@@ -170,9 +170,10 @@ class Judge:
 
     def _measure(self, stage: str | None, event: Started | SessionRecord) -> None:
         self._tallies.setdefault(stage, Tally()).add(event)
-        responses = self._responses.setdefault(stage, self._none_yet())
+        if stage not in self._responses:
+            self._responses[stage] = self._none_yet()
         if isinstance(event, SessionRecord):
-            responses.add(event)
+            self._responses[stage].add(event)
 
     def _read(self, record: SessionRecord) -> None:
         """What was drafted on each channel of the utterances that finished; read once, for its stage and for all."""

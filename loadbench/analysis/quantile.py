@@ -23,6 +23,7 @@ STATS: Final = {
     "p99": Fraction(99, 100),
     "max": Fraction(1),
 }
+SHARES: Final = {"min": Fraction(0), "p10": Fraction(1, 10)} | STATS  # also where the low end is the bad one
 CONFIDENCE: Final = 0.95
 Values = NDArray[np.int64]
 
@@ -36,10 +37,10 @@ def rank(n: int, share: Fraction) -> int:
 def interval(n: int, share: Fraction) -> tuple[int | None, int | None]:
     """Ranks between which the population's quantile lies with 95 % confidence; None where n is too small for one.
 
-    From the binomial distribution: how many of n values lie below the quantile. None at both ends for the maximum,
-    which speaks of the sample and estimates nothing.
+    From the binomial distribution: how many of n values lie below the quantile. None at both ends for the minimum and
+    the maximum, which speak of the sample and estimate nothing.
     """
-    if share == 1:
+    if share in (0, 1):
         return None, None
     p, k = float(share), np.arange(n + 1)
     factorials = np.concatenate(([0.0], np.cumsum(np.log(k[1:]))))  # logarithms
@@ -61,7 +62,7 @@ def quantiles(
     kept, bounds = _sorted(exact), _sorted(cut)
     values = np.sort(np.concatenate((kept, bounds)))
     first_cut = int(np.searchsorted(kept, bounds[0], side="right")) if len(bounds) else None
-    return {name: _quantile(values, failed, first_cut, STATS[name]) for name in stats}
+    return {name: _quantile(values, failed, first_cut, SHARES[name]) for name in stats}
 
 
 def _sorted(spans: Iterable[int]) -> Values:
@@ -84,7 +85,7 @@ def _quantile(values: Values, failed: int, first_cut: int | None, share: Fractio
         n=n,
         low_s=_at(values, low),
         high_s=_at(values, high),
-        reliable=share == 1 or (low is not None and high is not None),
+        reliable=share in (0, 1) or (low is not None and high is not None),
     )
 
 

@@ -86,6 +86,11 @@ def responses(utterance: Utterance, record: SessionRecord, channel: Channel) -> 
     return {name: _minus(stops[METRICS[name].stop], starts[METRICS[name].start]) for name in names}
 
 
+def events(utterance: Utterance, record: SessionRecord, channel: Channel) -> dict[str, int | None]:
+    """When each event of `METRICS` was, start or stop, run clock; None where it is not known."""
+    return _starts(utterance, record) | _stops(utterance, record, channel)
+
+
 def observations(
     utterance: Utterance, record: SessionRecord, channel: Channel | None, medium: str | None = None
 ) -> dict[str, Observation]:

@@ -10,14 +10,18 @@ from typing import Any, Final
 
 import msgspec
 
+from loadbench.analysis.attribution import Attribution
+from loadbench.analysis.fairness import Fairness, Group
 from loadbench.analysis.judge import Judge, Quality
 from loadbench.analysis.lagging import Lagging
 from loadbench.analysis.levels import Levels
 from loadbench.analysis.playback import Playbacks
 from loadbench.analysis.population import Population, Responses
+from loadbench.analysis.presets import setting, standing
 from loadbench.analysis.quantile import STATS, Durations, quantiles
 from loadbench.analysis.response import METRICS, asking, connecting, first_metric, readying
 from loadbench.analysis.stability import erasure
+from loadbench.analysis.viewing import Viewing
 from loadbench.results.bundle import Bundle, BundleError
 from loadbench.results.outcome import ending
 from loadbench.results.record import Message, SessionRecord, Started, Utterance
@@ -40,7 +44,7 @@ def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
     """The summary, with keys as published. `quality` has what scoring found, for objectives on wer and score."""
     header = bundle.header
     _refuse_unknown(bundle)
-    judge, facts, lagging = Judge(header), _Facts(header), Lagging(header, bundle.clips())
+    judge, facts, lagging = Judge(header), _Facts(bundle), Lagging(header, bundle.clips())
     for event in bundle.sessions():
         judge.add(event)
         facts.add_to_stage(event)
@@ -68,6 +72,8 @@ def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
         "response": _marked(_responses(measured, tuple(STATS)), header),
         "premature": measured.premature,
         "media": facts.playbacks.summary(),
+        "viewing": facts.viewing.summary()
+        | {"presets": standing(measured, facts.playbacks.summary(), header.channel_media)},
         "erasure": {channel: erasure(judge.drafts(channel)) for channel in measured.channels},
         "lag": lag,
         "utterances": measured.utterances,
@@ -78,6 +84,10 @@ def summarise(bundle: Bundle, quality: Quality | None = None) -> dict[str, Any]:
         "users": facts.users,
         "stages": {stage: _stage(stage, judge, facts, lag_of.get(stage, {})) for stage in judge.stages},
         "clips": {clip: _clip(responses, facts.streamed[clip]) for clip, responses in facts.clips.items()},
+        "languages": {pair: _group(group, header.headline_channel) for pair, group in facts.fairness.languages.items()},
+        "workers": {worker: _group(group, header.headline_channel) for worker, group in facts.fairness.workers.items()},
+        "fairness": _fairness(facts),
+        "attribution": facts.attribution.summary(),
         "volume": facts.volume,
         "endpoints": facts.endpoints,
         "messages": facts.messages,
@@ -147,7 +157,8 @@ def encode(summary: dict[str, Any]) -> bytes:
 class _Facts:
     """What the summary tells beside the judge: counts and spans of the measured sessions."""
 
-    def __init__(self, header: RunHeader) -> None:
+    def __init__(self, bundle: Bundle) -> None:
+        header = bundle.header
         self.connection = {name: Durations() for name in ("prelude", "tcp", "connect", "ready")}
         self.messages: Counter[str] = Counter()
         self.volume: Counter[str] = Counter()
@@ -165,6 +176,9 @@ class _Facts:
         self.stages_ns: dict[str, tuple[int, int]] = {}
         self.endpoints: dict[str, dict[str, Any]] = {}
         self.playbacks = Playbacks(header.channel_media)
+        self.attribution = Attribution(header, bundle.chunks(), bundle.ticks())
+        self.fairness = Fairness(header, bundle.clips())
+        self.viewing = Viewing(header, setting(_part(header.plan, "viewing")))
         self.planned: dict[str, Any] = _part(header.effective, "stages")
         self._header = header
 
@@ -180,6 +194,9 @@ class _Facts:
             self._placed(record)
         self.messages.update(record.messages)
         self.warnings.update(record.warnings)
+        self.attribution.add(record)
+        self.fairness.add(record)
+        self.viewing.add(record)
         if record.outcome != "ok":
             self._blame(record)
         for utterance in record.utterances:
@@ -335,6 +352,20 @@ def _stage(stage: str, judge: Judge, facts: _Facts, lag: dict[str, Any]) -> dict
         "response": _responses(judge.responses(stage), SHORT),
         "lag": lag,
     }
+
+
+def _fairness(facts: _Facts) -> dict[str, Any]:
+    """With the part of the worst session's response time that took most of it, where it had an answer."""
+    found, worst = facts.fairness.summary(), facts.fairness.worst
+    if found["worst"] and worst is not None:
+        found["worst"]["largest_part"] = facts.attribution.largest(worst, found["metric"])
+    return found
+
+
+def _group(group: Group, channel: str) -> dict[str, Any]:
+    """Those who have a language pair, or a worker, in common; times of the headline channel."""
+    times = {metric: _population(found, SHORT) for metric, found in group.populations.items()}
+    return {"n": group.n, "response": {channel: times}}
 
 
 def _clip(responses: Responses, streamed: int) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from loadbench.analysis.lag import METRICS as METRICS_OF_LAG
 from loadbench.analysis.response import METRICS, responses
-from loadbench.report import accuracy, charts, gather
+from loadbench.report import accuracy, charts, gather, viewer
 from loadbench.report.charts import Curve, Dot, Line, Mark
 from loadbench.report.visible import visible
 from loadbench.report.words import Words, words
@@ -67,6 +67,7 @@ def render(
         stages=sorted(summary["stages"].items(), key=lambda item: float(item[1]["from_s"])),
         played=list(_media(summary["media"])),
         lagged=[_lag(name, part, spoken) for name, part in summary["lag"].items() if part["n"]],
+        viewer=viewer.sections(summary, spoken),
         sessions=list(_sessions(bundle, spoken)),
         facts=_facts(bundle.header, summary["run"]["engine"]),
         plan=_lines(json.dumps(bundle.header.plan, indent=2, ensure_ascii=False, sort_keys=True)),

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from loadbench.analysis.response import METRICS
-from loadbench.report import accuracy
+from loadbench.report import accuracy, viewer
+from loadbench.report.shown import percent, value
 from loadbench.report.visible import visible
 
 SHOWN: Final = ("p50", "p95", "p99", "max")
@@ -24,6 +25,7 @@ def render(summary: dict[str, Any], scores: dict[str, Any]) -> str:
         _response(summary),
         _media(summary),
         _lag(summary),
+        viewer.lines(summary, usable=summary["verdict"]["state"] != "INVALID"),
         _stages(summary),
         _objectives(summary),
         _accuracy(scores),
@@ -86,7 +88,7 @@ def _sessions(summary: dict[str, Any]) -> list[str]:
     if counts["in_flight"]:
         parts.append(f"in flight {counts['in_flight']}")
     share = counts["completed_share"]
-    lines = [f"started {counts['started']} = {' + '.join(parts)}   completed {_percent(share)}"]
+    lines = [f"started {counts['started']} = {' + '.join(parts)}   completed {percent(share)}"]
     others = {name: part["started"] for name, part in summary["windows"].items() if name != "measure"}
     if any(others.values()):
         measured = counts["started"] - sum(others.values())
@@ -160,14 +162,14 @@ def _lag(summary: dict[str, Any]) -> list[str]:
             )
         left = sum(part["excluded"].values())
         lines.append(
-            f"lag      {visible(name)}: {', '.join(parts)}; {_percent(part['burst']['share'])} of units came at the end"
+            f"lag      {visible(name)}: {', '.join(parts)}; {percent(part['burst']['share'])} of units came at the end"
             f" (n = {part['n']}{f', not counted {left}' if left else ''})"
         )
     return lines
 
 
 def _mid(found: dict[str, Any], usable: bool) -> str:
-    return f"{_value(found['p50'], usable)} s (p50; p95 {_value(found['p95'], usable)})"
+    return f"{value(found['p50'], usable)} s (p50; p95 {value(found['p95'], usable)})"
 
 
 def _stages(summary: dict[str, Any]) -> list[str]:
@@ -176,22 +178,22 @@ def _stages(summary: dict[str, Any]) -> list[str]:
     rows: list[Sequence[str]] = [("stage", "level", "from s", "to s", "started", "completed", "p50", "p95")]
     for name, part in sorted(summary["stages"].items(), key=lambda item: float(item[1]["from_s"])):
         found = part["response"].get(headline["channel"], {}).get(headline["metric"])
-        times = ["n/a", "n/a"] if found is None else [_value(found["started"][stat], usable) for stat in ("p50", "p95")]
+        times = ["n/a", "n/a"] if found is None else [value(found["started"][stat], usable) for stat in ("p50", "p95")]
         counts, plan = part["sessions"], part["plan"] or {}
         level = "-" if plan.get("level") is None else f"{plan['level']:g}"
         span = f"{part['from_s']:.1f}", f"{part['to_s']:.1f}"
-        rows.append((name, level, *span, str(counts["started"]), _percent(counts["completed_share"]), *times))
+        rows.append((name, level, *span, str(counts["started"]), percent(counts["completed_share"]), *times))
     return _table(rows) if len(rows) > 2 else []  # one stage is the run itself
 
 
 def _populations(metric: str, found: dict[str, Any], usable: bool) -> list[Sequence[str]]:
     at_risk = found["started"]["p50"]["n"]
-    share = _percent(found["n"] / at_risk)
+    share = percent(found["n"] / at_risk)
     name = f"  {metric}" + (" (estimated)" if found.get("estimated") else "")
-    rows = [(name, str(found["n"]), share, *(_value(found["finished"][name], usable) for name in SHOWN))]
+    rows = [(name, str(found["n"]), share, *(value(found["finished"][name], usable) for name in SHOWN))]
     if found["n"] != at_risk:
         rows.append(
-            ("    of all started", str(at_risk), "", *(_value(found["started"][name], usable) for name in SHOWN))
+            ("    of all started", str(at_risk), "", *(value(found["started"][name], usable) for name in SHOWN))
         )
     return list(rows)
 
@@ -223,7 +225,7 @@ def _accuracy(scores: dict[str, Any]) -> list[str]:
         lines.append(f"{name}   {part['signature']}")
         lines.append(
             f"  S {errors['s']}  D {errors['d']}  I {errors['i']}  of N {errors['n']};  completed {part['complete']} of"
-            f" {part['n']}, over these {_percent(completed['value'])}"
+            f" {part['n']}, over these {percent(completed['value'])}"
         )
         lines += [f"  {line}" for line in _overlaps(part)]
         points = part["points"]
@@ -281,7 +283,7 @@ def _readings(found: dict[str, Any] | None) -> list[str]:
         )
     hottest, battery = machine["hottest"], machine["battery"]
     warmth = NOT_SHOWN if hottest is None else f"{hottest['c']:.1f} °C ({visible(hottest['sensor'])})"
-    charge = NOT_SHOWN if battery is None else f"{_percent(battery['from_share'])} to {_percent(battery['to_share'])}"
+    charge = NOT_SHOWN if battery is None else f"{percent(battery['from_share'])} to {percent(battery['to_share'])}"
     lines.append(
         f"machine  hottest {warmth}, lowest frequency {_shown(machine['lowest_mhz'], 1, 'MHz')}, throttled"
         f" {_shown(machine['throttled_s'], 1, 's', '.1f')}, battery {charge}"
@@ -315,17 +317,6 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
         )
         for row in rows
     ]
-
-
-def _value(found: dict[str, Any], usable: bool) -> str:
-    if found["value_s"] is None:
-        return "never" if found["bound"] == "never" else "n/a"
-    text = f"{'>=' if found['bound'] == 'at_least' else ''}{found['value_s']:.3f}{'' if found['reliable'] else '~'}"
-    return text if usable else f"({text})"
-
-
-def _percent(share: float | None) -> str:
-    return "n/a" if share is None else f"{share * 100:.1f} %"
 
 
 def _ms(value: float | None) -> str:

@@ -1,9 +1,10 @@
 """Records with the few facts that a test is about; times in seconds, media zero at 100 s of the run clock."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from loadbench.results.outcome import side
-from loadbench.results.record import Channel, Connection, SessionRecord, Started, Utterance
+from loadbench.results.record import Channel, Connection, SessionRecord, Started, Update, Utterance
 from loadbench.results.run import Anchor, RunHeader
 from loadbench.results.slo import Slo
 from loadbench.results.tick import LATENESS_EDGES_NS, Tick
@@ -36,6 +37,18 @@ def header(*slo: Slo, metric: str = "final_from_source_end", **changes: Any) -> 
 
 def channel(first: float | None = None, first_final: float | None = None, last_final: float | None = None) -> Channel:
     return Channel(first_ns=at(first), first_final_ns=at(first_final), last_final_ns=at(last_final))
+
+
+def updates(said: Iterable[tuple[int, str]]) -> list[Update]:
+    """What a channel says whose whole text is each of these, from when on."""
+    found, shown = [], ""
+    for at_ns, text in said:
+        keep = next(
+            (k for k, (a, b) in enumerate(zip(shown, text, strict=False)) if a != b), min(len(shown), len(text))
+        )
+        found.append(Update(at_ns, keep, text[keep:], 0))
+        shown = text
+    return found
 
 
 def utterance(

@@ -11,7 +11,19 @@ from loadbench.results.masks import Masks
 from loadbench.results.record import CanaryRecord, Lateness, Message, Prelude, SessionRecord
 from loadbench.results.run import Done
 from loadbench.results.slo import Slo
-from tests.analysis.records import answered, at, header, ns, record, started, tick, unanswered
+from tests.analysis.records import (
+    answered,
+    at,
+    channel,
+    header,
+    ns,
+    record,
+    started,
+    tick,
+    unanswered,
+    updates,
+    utterance,
+)
 
 SLO = (Slo(metric="completed", stat="min_share", limit=0.99), Slo(metric="wer", stat="max", limit=0.4))
 
@@ -294,3 +306,40 @@ def test_a_run_too_short_for_a_canary_says_that_it_has_none_and_one_without_says
     assert summarise(bundle(tmp_path / "a", tick(0), **ASKED))["canary"]["n"] == 0
     off = {"effective": {"canary": {"users": 0, "why": "it cannot speak this profile"}}}
     assert summarise(bundle(tmp_path / "b", tick(0), **off))["canary"] is None
+
+
+def test_the_worked_sentence_comes_through_the_records_to_the_nanosecond(tmp_path: Path) -> None:
+    # 4.000 s, speech from 0.500 to 3.200, the end mark at 4.002; partials at 1.140, 1.820, 3.010 and 3.400, finals at
+    # 2.350 and 4.310; of the six words two were taken back ("sit", "a").
+    said = channel(1.14, 2.35, 4.31)
+    texts = ((1.14, "the"), (1.82, "the cat sit"), (2.35, "the cat sat"), (3.01, "the cat sat on"))
+    texts += ((3.4, "the cat sat on a"), (4.31, "the cat sat on the mat"))
+    said.updates = updates((at(at_s), text) for at_s, text in texts)
+    facts = {"media_s": 4.0, "eos": 4.002, "onset": 0.5, "activity_end": 3.2, "outcome": "ok"}
+    one = record("s", "ok", utterance(channels={"transcript": said}, **facts))
+    found = summarise(bundle(tmp_path, one))
+    response = {name: part["finished"]["p50"]["value_s"] for name, part in found["response"]["transcript"].items()}
+    assert response == {
+        "first_output_from_media": 1.14, "first_output_from_onset": 0.64, "first_final_from_media": 2.35,
+        "final_from_source_end": 0.31, "final_from_activity_end": 1.11, "final_from_eos_msg": 0.308,
+        "final_from_planned_end": 0.81, "done_from_source_end": None,
+    }  # fmt: skip
+    assert found["erasure"]["transcript"] == pytest.approx(2 / 6)
+    # The viewer: empty until 1.14 of 4.0; the longest gap is that from 3.4 to 4.31; "sit" and "a" were changed.
+    seen = found["viewing"]["texts"]["transcript"]
+    assert seen["blank"]["share"] == pytest.approx(1.14 / 4)
+    assert seen["gaps"]["longest"]["max"]["value_s"] == 0.91
+    assert seen["changes"] == {"n": 2, "per_media_min": 30.0}
+
+
+def test_promoted_finals_are_named_and_fairness_and_parts_stand_beside_the_headline(tmp_path: Path) -> None:
+    slow = answered("slow", 0.9, worker="w2")
+    slow.utterances[0].channels["transcript"].finality = "promote_on_done"
+    found = summarise(bundle(tmp_path, answered("fast", 0.3), slow))
+    assert found["headline"]["finality"] == {"explicit": 1, "promote_on_done": 1}
+    assert found["fairness"]["ratio"] == pytest.approx(3.0)
+    assert (found["fairness"]["worst"]["id"], found["fairness"]["worst"]["largest_part"]) == ("slow", "rest")
+    assert (found["workers"].keys(), found["languages"].keys()) == ({"w1", "w2"}, {"unknown"})
+    parts = found["attribution"]["transcript"]["final_from_source_end"]["parts"]
+    assert parts["service"] == {"n": 0, "p50_s": None, "share": None, "evidence": {}}
+    assert parts["downlink"]["p50_s"] == 0.05  # half of the 0.1 s that TCP took to open

@@ -239,6 +239,10 @@ def test_no_word_is_left_over() -> None:
         "canary.",
         "readings.",
         "media.",
+        "part.",
+        "fairness.",
+        "viewing.",
+        "presets.",
     )
     kinds = {"finished", "failed", "cut", "in_flight", "effective", "versions", "machine", "engine", "corpus", "seed"}
     kinds |= {"lag.cu", "lag.ca", "lag.shown", "lag.final"}
