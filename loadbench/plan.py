@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from loadbench.corpus.sample import rate as read_rate
-from loadbench.results.slo import Slo, Thresholds
+from loadbench.results.slo import SCORES, Slo, Thresholds
 
 SECRET_NAME = re.compile(
     r"auth|cookie|token|secret|passw|credential|signature|(^|[-_]|api|app|access|private)key$|(^|[-_])(sig|sign|signa|jwt|pwd)$",
@@ -40,8 +40,7 @@ RESPONSE_METRICS = (
 )
 OTHER_METRICS = {
     "completed": ("min_share",),
-    "wer": ("max", "channel"),
-    "score": ("min", "channel"),
+    **{metric: (*stats, "channel") for metric, stats in SCORES.items()},
     "erasure": ("max", "channel"),
 }
 STAGES = "stages"  # no metric's name

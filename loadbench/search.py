@@ -419,6 +419,8 @@ def _words(bundle: Bundle) -> dict[str, dict[str, list[Spoken]]]:
 
 
 def _reference_problems(slo: Slo, ready: Prepared) -> list[str]:
+    if slo.metric not in evidence.BOUNDED:
+        return [f"slo.{slo.metric}: a search knows no interval of it; leave it out, and judge it in a run"]
     channel = slo.channel or ready.header.headline_channel
     stage = ready.header.channel_stages.get(channel, "")
     kinds = [(facts, REFERENCES.get((stage, facts.direction))) for facts in ready.facts.values()]

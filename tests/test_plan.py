@@ -144,6 +144,7 @@ def test_a_stage_has_objectives_of_its_own() -> None:
         ("scoring.rouge_beta", 3, "scoring.rouge_beta: input should be '1', '1.2' or 'p_over_r', not '3'"),
         ("slo.erasure", {"p95_s": 1}, "must be one of max, channel"),
         ("slo.score", {"max": 60}, "must be one of min, channel"),
+        ("slo.bleu", {"max": 60}, "must be one of min, channel"),
         ("metrics.port", 70000, "metrics.port must be at most 65535"),
     ],
 )

@@ -264,6 +264,11 @@ def test_what_cannot_be_searched_is_said_at_once_and_nobody_is_contacted(
     assert service.plans == []
 
 
+def test_an_objective_of_which_no_interval_is_known_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match=r"slo\.bleu: a search knows no interval of it"):
+        run(monkeypatch, tmp_path, Service(), slo__bleu__min=20)
+
+
 def test_words_of_a_single_clip_are_no_ground_for_a_search(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(PlanError, match=r"slo\.wer: 1 clips have a reference for channel transcript"):
         run(monkeypatch, tmp_path, Service(), slo__wer__max=0.4, corpus__limit=1)

@@ -16,10 +16,11 @@ import numpy as np
 from loadbench.analysis import binomial
 from loadbench.analysis.judge import Judge
 from loadbench.analysis.quantile import STATS
-from loadbench.results.slo import Slo
+from loadbench.results.slo import SCORES, Slo
 
 State = Literal["passed", "failed", "undecided"]
-QUALITY: Final = ("wer", "score", "erasure")  # rates over all words, whose sample is clips
+QUALITY: Final = (*SCORES, "erasure")  # over all words: their sample is clips
+BOUNDED: Final = ("wer", "score", "erasure")  # those of which an interval is known
 RESAMPLES: Final = 2000
 LEAST_CLIPS: Final = 2  # one clip says nothing of any other
 ENOUGH: Final = 3  # outputs of each clip; beyond them the doubt that is left lies between the clips

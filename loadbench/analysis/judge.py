@@ -15,10 +15,10 @@ from loadbench.analysis.stability import Draft, draft, erasure
 from loadbench.results.outcome import OUTCOMES, ending
 from loadbench.results.record import SessionRecord, Started
 from loadbench.results.run import RunHeader
-from loadbench.results.slo import Quantile, Slo, SloResult, Verdict
+from loadbench.results.slo import SCORES, Quantile, Slo, SloResult, Verdict
 from loadbench.results.tick import Tick
 
-Quality = Mapping[str, Mapping[str, float]]  # metric (wer, score) -> channel -> value
+Quality = Mapping[str, Mapping[str, float]]  # metric (of SCORES) -> channel -> value
 NO_DATA: Final = "not met: no data"
 
 
@@ -195,7 +195,7 @@ class Judge:
             return _compared(
                 slo, found_share, "" if found_share is not None else f"{NO_DATA}: no text stood in the end"
             )
-        if slo.metric in ("wer", "score"):
+        if slo.metric in SCORES:
             value = quality.get(slo.metric, {}).get(channel)
             return _compared(slo, value, "" if value is not None else f"{NO_DATA}: channel {channel} has no score")
         found = self.responses(slo.stage).of(channel, slo.metric).started((slo.stat,))[slo.stat]

@@ -26,7 +26,7 @@ from loadbench.results.bundle import Bundle, BundleError
 from loadbench.results.outcome import ending
 from loadbench.results.record import Message, SessionRecord, Started, Utterance
 from loadbench.results.run import RunHeader
-from loadbench.results.slo import SloResult, Verdict
+from loadbench.results.slo import SCORES, SloResult, Verdict
 from loadbench.results.tick import Tick
 
 SCHEMA_VERSION: Final = 1
@@ -34,7 +34,7 @@ CLUMP_NS: Final = 2_000_000  # messages closer than this came in one piece: some
 SHORT: Final = ("p50", "p95")
 CANARY_STATS: Final = ("p50", "p95", "p99", "max")
 SURVIVORS: Final = 2.0  # times the finished p95, at which the started p95 tells a different story
-OTHER_STATS: Final = {"completed": ("min_share",), "wer": ("max",), "score": ("min", "max"), "erasure": ("max",)}
+OTHER_STATS: Final = {"completed": ("min_share",), "erasure": ("max",), **SCORES, "score": ("min", "max")}
 EXAMPLES: Final = 3  # distinct causes kept for each outcome
 ANNOTATED: Final = ("onset", "activity end")
 UNDONE: Final = ("engine lost", "failed")  # reasons of an end that was the tester's own trouble

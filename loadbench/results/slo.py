@@ -1,15 +1,18 @@
 """What was asked of the service, what came of it, and whether the tester itself can be believed."""
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 Bound = Literal["exact", "at_least", "never"]
 State = Literal["VALID", "DEGRADED", "INVALID"]
 
+# What scoring finds of a channel, and the statistics that an objective may have of it.
+SCORES: Final = {"wer": ("max",), "score": ("min",), "bleu": ("min",), "chrf": ("min",), "rouge_l": ("min",)}
+
 
 class Slo(msgspec.Struct, kw_only=True, frozen=True):
-    """One objective. `metric` is a response time, `completed`, `wer`, `score` or `erasure`; `stat` is p50, p90, p95,
+    """One objective. `metric` is a response time, `completed`, `erasure`, or one of `SCORES`; `stat` is p50, p90, p95,
     p99, max, min_share, min, or max (the largest allowed value of a rate); `limit` in seconds, points or as a share.
     """
 

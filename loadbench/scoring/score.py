@@ -62,19 +62,19 @@ def errors_of(row: Row) -> Errors:
 
 
 def quality(scores: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """What the SLO judges: {"wer": {channel: rate over all references}, "score": {channel: points}}.
+    """What the SLO judges, by metric and channel: over all references the rate, points, BLEU-4, chrF and ROUGE-L.
 
-    Of a channel that is scored apart for several kinds of clips, the worst; a channel without a rate is not there.
+    Of a channel that is scored apart for several kinds of clips, the worst; a channel without a value is not there.
     """
-    rates: dict[str, float] = {}
-    scored: dict[str, float] = {}
+    keys = {"wer": "wer", "score": "points", "bleu": "bleu", "chrf": "chrf", "rouge_l": "rouge_l"}
+    found: dict[str, dict[str, float]] = {metric: {} for metric in keys}
     for part in scores["channels"].values():
-        name, rate, found = part["channel"], part["wer"]["value"], (part["points"] or {}).get("value")
-        if rate is not None:
-            rates[name] = max(rate, rates.get(name, rate))
-        if found is not None:
-            scored[name] = min(found, scored.get(name, found))
-    return {"wer": rates, "score": scored}
+        for metric, key in keys.items():
+            value = (part[key] or {}).get("value")
+            if value is not None:
+                worst = max if metric == "wer" else min
+                found[metric][part["channel"]] = worst(value, found[metric].get(part["channel"], value))
+    return found
 
 
 def encode(scores: dict[str, Any]) -> bytes:

@@ -339,3 +339,13 @@ def test_tables_in_a_bundle_that_are_none_are_the_users_trouble(write: Write) ->
     (folder / tables_file.KEPT).write_text("{}")
     with pytest.raises(TablesError, match="name is missing"):
         derive(folder)
+
+
+def test_an_objective_on_a_figure_of_translation_is_judged_over_all_references(write: Write) -> None:
+    limits = {"bleu": 20.0, "chrf": 1.0, "rouge_l": 0.5}
+    slo = [Slo(metric=name, stat="min", limit=limit, channel="text") for name, limit in limits.items()]
+    folder = write([signed(0), signed(1, "no_final")], run=header(**SIGNED | {"slo": slo}), clips=[SIGNED_CLIP])
+    found = {item["name"]: item for item in derive(folder).summary["slo"]}
+    assert [found[f"{name}.min"]["met"] for name in limits] == [False, True, False]
+    assert found["rouge_l.min"]["value"] == pytest.approx(3 / 7)
+    assert found["bleu.min"]["value"] < 20

@@ -10,6 +10,8 @@ from loadbench.scoring.outputs import OutputsError, rows
 from loadbench.scoring.score import encode, quality, score, score_bundle
 from tests.scoring.records import bundle, clip, said, session, utterance
 
+NO_TRANSLATION: dict[str, dict[str, float]] = {"bleu": {}, "chrf": {}, "rouge_l": {}}
+
 
 def scores(folder: Path, *cases: tuple[str, str | None], **facts: str) -> dict:
     """One session for each (reference, hypothesis); None: the session failed."""
@@ -173,18 +175,19 @@ def test_clips_of_different_kinds_are_scored_apart(tmp_path: Path) -> None:
     assert quality(score_bundle(Bundle(tmp_path / "bundle"))) == {
         "wer": {"transcript": 0.5},
         "score": {"transcript": 0},
+        **NO_TRANSLATION,
     }
 
 
 def test_what_an_objective_needs_is_by_channel(tmp_path: Path) -> None:
     found = quality(scores(tmp_path, ("a b", "a x")))
-    assert found == {"wer": {"transcript": 0.5}, "score": {"transcript": 0.0}}
+    assert found == {"wer": {"transcript": 0.5}, "score": {"transcript": 0.0}, **NO_TRANSLATION}
 
 
 def test_a_bundle_without_references_has_no_scores(tmp_path: Path) -> None:
     found = score_bundle(bundle(tmp_path, [clip("u")], [(["u"], session("s", "ok", utterance("u")))]))
     assert found["channels"] == {}
-    assert quality(found) == {"wer": {}, "score": {}}
+    assert quality(found) == {"wer": {}, "score": {}, **NO_TRANSLATION}
 
 
 def test_the_same_bundle_gives_the_same_bytes(tmp_path: Path) -> None:
