@@ -19,7 +19,7 @@ from PIL import Image
 
 from benchmarks.senders import OTHER_CORE, await_quiet, place, send
 from benchmarks.table import figure, table
-from loadbench.corpus import manifest
+from loadbench.corpus import read
 from loadbench.media import prepare
 from loadbench.media.plan import ChunkPlan
 from loadbench.session.load import load_profile, media_form
@@ -67,7 +67,7 @@ def streamed(media: str, sessions: int, corpus: Path) -> tuple[NDArray[np.int64]
         profile, bundle = folder / "video.yaml", folder / "bundle"
         profile.write_text(PROFILE.format(media=media))
         asked, cache = media_form(load_profile(str(profile)).media), corpus / "cache"
-        plan = ChunkPlan.load(prepare.prepare(manifest.read(corpus), asked, cache)["clip"])
+        plan = ChunkPlan.load(prepare.prepare(read.clips(corpus), asked, cache)["clip"])
         await_quiet()
         with _simulating(profile, folder / "service.jsonl") as url:
             words = ["run", "--url", url, "--profile", str(profile), "--corpus", str(corpus), "--out", str(bundle)]

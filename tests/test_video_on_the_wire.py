@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from loadbench.corpus import manifest
+from loadbench.corpus import read
 from loadbench.media import prepare
 from loadbench.media.plan import ChunkPlan
 from loadbench.session.load import load_profile, media_form
@@ -57,7 +57,7 @@ async def test_20_sessions_of_a_real_clip_arrive_bit_for_bit_in_order_and_at_the
         )
     assert code in (0, 3), out + err
     asked = media_form(load_profile(str(profile)).media)
-    plan = ChunkPlan.load(prepare.prepare(manifest.read(tmp_path), asked, prepare.default_cache())["clip"])
+    plan = ChunkPlan.load(prepare.prepare(read.clips(tmp_path), asked, prepare.default_cache())["clip"])
     assert len(plan) == count
     sent = b"".join(plan.wire(at) for at in range(count))
     pairs = joined(tmp_path)

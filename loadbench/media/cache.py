@@ -25,7 +25,7 @@ from loadbench.media.form import MediaForm
 from loadbench.media.frames import numbered
 from loadbench.media.plan import ChunkPlan
 
-ENCODING: Final = 3  # counted up when the same file would be encoded to other bytes
+ENCODING: Final = 4  # counted up when the same file would be encoded to other bytes
 HASHES: Final = "hashes.json"
 UNFINISHED: Final = ".part-"
 ABANDONED_S: Final = 86_400  # an unfinished folder of this age belongs to nobody

@@ -2,8 +2,8 @@
 
 The same shape serves twice: first the payloads that `media` encodes, then the wire messages that the profile and the
 transport make of them. An hour of video never sits in memory, and all sessions and processes of a machine map one
-file. On disk: `payload.bin` and `index.npy`, int64 of shape (n + 1, 4) with columns due, track, offset, media; the last
-row holds the duration, the number of tracks and the file's length. `index.npy` is written last: a folder without it is
+file. On disk: `payload.bin` and `index.i64`, little-endian int64 in rows of due, track, offset, media; the last
+row holds the duration, the number of tracks and the file's length. `index.i64` is written last: a folder without it is
 unfinished and is made again.
 """
 
@@ -12,10 +12,12 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+INDEX: Final = "index.i64"
 
 
 class ChunkPlan:
@@ -67,7 +69,8 @@ class ChunkPlan:
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Map a plan that `write` has made. Raises FileNotFoundError where it is not finished."""
-        index = np.load(folder / "index.npy", mmap_mode="r")
+        # No np.load: it parses a header as Python, and CPython 3.11 cannot do that in several threads at once.
+        index = np.memmap(folder / INDEX, dtype="<i8", mode="r").reshape(-1, 4)
         if not index[-1, 2]:
             return cls(index, memoryview(b""))
         with (folder / "payload.bin").open("rb") as file:
@@ -97,7 +100,7 @@ class ChunkPlan:
                 rows.append((due_ns, track, offset, len(data) if media is None else media[len(rows)]))
                 offset += file.write(data)
         rows.append((duration_ns if isinstance(duration_ns, int) else duration_ns(), tracks, offset, 0))
-        partial = folder / "index.part.npy"
-        np.save(partial, np.array(rows, dtype=np.int64).reshape(-1, 4))
-        partial.rename(folder / "index.npy")
+        partial = folder / f"{INDEX}.part"
+        partial.write_bytes(np.array(rows, dtype="<i8").tobytes())
+        partial.rename(folder / INDEX)
         return cls.load(folder)

@@ -70,7 +70,7 @@ def test_the_second_of_two_at_once_uses_what_the_first_has_made(tmp_path: Path) 
     assert [path.name for path in tmp_path.iterdir()] == ["k"]
 
 
-@pytest.mark.parametrize("damage", ["index.npy", "payload.bin"])
+@pytest.mark.parametrize("damage", ["index.i64", "payload.bin"])
 def test_a_damaged_folder_is_made_again(tmp_path: Path, damage: str) -> None:
     cache.fill(tmp_path / "k", write)
     assert cache.finished(tmp_path / "k")
