@@ -31,6 +31,7 @@ def seconds(value: object) -> Fraction:
     return Fraction(value)
 
 
+@lru_cache(1 << 15)  # lengths written in milliseconds come again and again
 def _decimal(value: float) -> Fraction:
     """As it was written; most texts need not be looked at with Fraction's regular expression."""
     written = repr(value)
