@@ -103,7 +103,7 @@ def _tried(call: Callable[[], Any], otherwise: str) -> Any:
     """Whatever a plug-in does when it is imported or made is told in one line."""
     try:
         return call()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         told = " ".join(f"{type(error).__name__}: {error}".split())
         raise NoPluginError([f"{otherwise}: {told}"]) from error
 

@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import json
 import struct
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -195,6 +196,7 @@ async def test_plug_ins_that_are_not_there_are_asked_for_by_name_before_anything
     ("code", "says"),
     [
         ("import no_such_library", "(broken:make) cannot be loaded: ModuleNotFoundError: No module named 'no_such"),
+        ("raise SystemExit(7)", "(broken:make) cannot be loaded: SystemExit: 7"),
         ("make = 3", "(broken:make) is no codec: it lacks __call__"),
         ("def make(options): return object()", "makes is no codec: it lacks encode, decoder"),
         ("def make(options): return options['level']", "does not take its options: KeyError: 'level'"),
@@ -253,10 +255,14 @@ def test_credentials_are_added_and_their_values_are_hidden_unless_they_are_publi
     [
         (lambda _: 1 / 0, "the auth mine failed: ZeroDivisionError: division by zero"),
         (lambda _: None, "the auth mine failed: AttributeError"),
+        (lambda _: sys.exit(7), "the auth mine failed: SystemExit: 7"),
+        (lambda given: {}[given.secrets["key"]], r"the auth mine failed: KeyError: '\*\*\*'$"),
         (lambda _: Credentials({"a": 3}), "the auth mine failed: TypeError: it gave names or values that are no texts"),  # type: ignore[dict-item]
     ],
 )
-def test_credentials_that_fail_are_no_exception_of_another_kind(auth: Callable[[Any], Any], says: str) -> None:
+def test_credentials_that_fail_are_no_exception_of_another_kind_and_no_secret_stands_in_it(
+    auth: Callable[[Any], Any], says: str
+) -> None:
     addresses = connecting(auth)
     with pytest.raises(PluginError, match=says):
         addresses.of(addresses.fields("s1", {}))

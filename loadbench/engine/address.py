@@ -11,8 +11,9 @@ from typing import Final
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 from loadbench.engine.pipe import Start
+from loadbench.results.masks import Masks
 from loadbench.session.message import FORM_TYPE
-from loadbench.session.plugin import Auth, Connecting, Credentials, called
+from loadbench.session.plugin import Auth, Connecting, Credentials, PluginError, called
 from loadbench.session.prelude import compile_prelude
 from loadbench.session.profile import Profile, RequestsPart
 from loadbench.session.signing import compile_signing
@@ -164,7 +165,11 @@ class Addresses:
         )
         options = {name: value.render(fields) for name, value in self._auth_options}
         connecting = Connecting(address.url, address.headers, params, secrets, options, self._wall_ns())
-        return called(f"the auth {self._auth_name}", lambda: _with(address, auth(connecting)))
+        try:
+            return called(f"the auth {self._auth_name}", lambda: _with(address, auth(connecting)))
+        except PluginError as error:  # it was given the secrets, and may say them to somebody who reads no record
+            masks = Masks([*self._start.secrets.values(), *self._start.hidden])
+            raise PluginError(masks.mask(str(error))) from None
 
     def _address(self, fields: Mapping[str, str]) -> str:
         try:

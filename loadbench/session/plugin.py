@@ -140,12 +140,12 @@ class NeverError(Exception):
 
 
 def called(what: str, call: Callable[[], T], *, passing: type[Exception] = NeverError) -> T:
-    """What a plug-in's function gives. Whatever it raises but `passing` comes out as PluginError."""
+    """What a plug-in's function gives. Whatever it raises but `passing` comes out as PluginError, also SystemExit."""
     try:
         return call()
     except passing:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PluginError(f"{what} failed: {shorten(f'{type(error).__name__}: {error}', 200)}") from error
 
 
