@@ -88,7 +88,8 @@ class _Data:
             file = rest[0].strip() if rest else ""
             if file.endswith("|"):
                 said = f"{name} is the output of a command, and a corpus runs no commands; name audio files instead"
-                raise CorpusError([f"{path}:{number}: {said}"])
+                yield Entry(f"{path}:{number}", None, (said,))
+                continue
             if not file or ARCHIVED.fullmatch(file):
                 said = f"lies in an archive ({file}); only audio files are read" if file else "has no file"
                 yield Entry(f"{path}:{number}", None, (f"{name} {said}",))
