@@ -89,7 +89,7 @@ def _medium_problems(track: Track) -> Iterator[str]:
         )
         yield f"{track.path} is a folder, not a file{pictures}"
     elif not stat.S_ISREG(mode):
-        yield f"no such file: {track.path}"
+        yield f"{track.path} is no regular file" if mode else f"no such file: {track.path}"
 
 
 def _time_problems(clip: Clip) -> Iterator[str]:

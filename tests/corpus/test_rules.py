@@ -42,6 +42,7 @@ def test_a_good_clip_is_neither_wrong_nor_odd(tmp_path: Path) -> None:
         ({"tracks": ()}, "names no medium"),
         ({"tracks": (Track("audio", Path("/gone.wav")),)}, "no such file: /gone.wav"),
         ({"tracks": (Track("audio", Path("/a\0b")),)}, "no such file: /a"),
+        ({"tracks": (Track("audio", Path("/dev/null")),)}, "/dev/null is no regular file"),
         (
             {"tracks": (Track("video", Path("/")),)},
             "/ is a folder, not a file; a folder of pictures is named by frames",
