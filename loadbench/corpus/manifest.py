@@ -45,7 +45,7 @@ def marks(path: Path) -> bool:
         with file.open("rb") as opened:
             head = opened.read(FIRST_BYTES).removeprefix(BOM).lstrip()
         first = msgspec.json.decode(head.split(b"\n", 1)[0])
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(first, dict) and first.keys() >= {"id", "direction"}
 

@@ -36,7 +36,7 @@ def clip(line: bytes, folder: Path, source: str, number: int) -> Clip | None:
         if type(row) is not dict or not _plain(row):
             return None
         track = _track(row, folder)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return None
     if track is None:
         return None

@@ -141,7 +141,7 @@ def _rows(path: Path) -> Iterator[tuple[str, bytes | msgspec.Raw]]:
                     return
                 if text.strip():
                     yield f"line {number}", text
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise MediaError([f"{path}: is no JSON list of frames: {error}"]) from error
     except OSError as error:
         raise MediaError([f"{path}: {error.strerror or error}"]) from error
@@ -151,7 +151,7 @@ def _read(text: bytes | msgspec.Raw) -> tuple[Fraction, dict[str, Any]]:
     """A frame's time in seconds and its members. Raises ValueError."""
     try:
         frame = _FRAME.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"is no JSON: {error}") from error
     if not isinstance(frame, dict):
         raise ValueError("must be a JSON object, one frame")

@@ -124,7 +124,7 @@ class _Command:
 def _text(line: bytes) -> str:
     try:
         answer: Any = msgspec.json.decode(line)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         raise _FailedError(f"the command's answer is no JSON: {line[:80]!r}") from None
     text = answer.get("text") if isinstance(answer, dict) else None
     if isinstance(text, str):

@@ -330,5 +330,5 @@ def _at(message: Any, way: list[str | int]) -> Any:
 def _json(data: bytes) -> Any:
     try:
         return msgspec.json.decode(data)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None

@@ -100,6 +100,7 @@ def test_an_empty_manifest_is_no_corpus(tmp_path: Path) -> None:
         ("[1, 2]", "1: must be a JSON object"),
         (b'{"id": "\xff"}', "1: not JSON: invalid unicode code point"),
         (line("a").encode("utf-16"), "1: not JSON"),
+        ("[" * 100_000, "1: not JSON: recursion limit exceeded"),
     ],
 )
 def test_lines_that_are_no_json_object_are_named(tmp_path: Path, text: str | bytes, said: str) -> None:

@@ -98,6 +98,6 @@ def test_what_is_less_usual_is_left_to_the_model(fields: dict[str, Any]) -> None
     assert quick.clip(json.dumps(USUAL | fields).encode(), FOLDER, "m", 7) is None
 
 
-@pytest.mark.parametrize("line", [b"", b"[]", b'{"id": "a"', b'{"id": "\xff"}', b"3"])
+@pytest.mark.parametrize("line", [b"", b"[]", b'{"id": "a"', b'{"id": "\xff"}', b"3", b"[" * 100_000])
 def test_what_is_no_object_is_left_to_the_model(line: bytes) -> None:
     assert quick.clip(line, FOLDER, "m", 7) is None

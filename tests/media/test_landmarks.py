@@ -96,6 +96,8 @@ def test_all_that_is_wrong_is_told_with_its_line(tmp_path: Path) -> None:
         ("", {}, LandmarksForm(), "FILE: holds no frames"),
         ("[]", {}, LandmarksForm(), "FILE: holds no frames"),
         ("[{]", {}, LandmarksForm(), "FILE: is no JSON list of frames: "),
+        ("[" * 100_000, {}, LandmarksForm(), "FILE: is no JSON list of frames: "),
+        ('{"t": 0, "a": ' + "[" * 100_000, {}, LandmarksForm(), "FILE: line 1: is no JSON: "),
         ('[{"t": 1}, {"t": 1}]', {}, LandmarksForm(), "FILE: frame 2: its time, 1 s, does not come after 1 s"),
         (steady(5), {"offset_s": Fraction(3)}, LandmarksForm(),
          "FILE: no frame lies in the segment from 3.0 s; it ends at 0.200 s"),

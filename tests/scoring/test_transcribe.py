@@ -82,6 +82,7 @@ def test_the_path_is_that_of_a_wav_file(tmp_path: Path) -> None:
     ("lines", "errors"),
     [
         (['print("text", flush=True)'], ["the command's answer is no JSON: b'text'"] * 2),
+        (["print('[' * 100_000, flush=True)"], [f"the command's answer is no JSON: {b'[' * 80!r}"] * 2),
         (["print(json.dumps({'error': 'too quiet'}), flush=True)"], ["too quiet"] * 2),
         (["print(json.dumps([1]), flush=True)"], ["the command's answer has no text: b'[1]'"] * 2),
         (["sys.exit(3)"], ["the command ended"] * 2),

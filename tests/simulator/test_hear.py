@@ -65,6 +65,10 @@ def test_an_end_mark_that_is_not_equal_byte_for_byte_is_none() -> None:
     assert listener.hear("text", b'{"eof": 1}').kind == "unknown"
 
 
+def test_json_of_100_000_brackets_is_a_message_of_no_meaning() -> None:
+    assert ear("sign-frames").hear("text", b"[" * 100_000).kind == "unknown"
+
+
 def test_an_end_mark_in_a_binary_frame_is_taken_for_media_and_noted() -> None:
     listener = ear("vosk")
     listener.hear("text", VOSK_CONFIG)
