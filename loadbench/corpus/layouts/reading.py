@@ -59,9 +59,16 @@ def files(path: Path) -> list[str]:
 def _listed(path: Path, wanted: Callable[[os.DirEntry[str]], bool]) -> list[str]:
     try:
         with os.scandir(path) as found:
-            return sorted(entry.name for entry in found if wanted(entry))
+            return sorted(entry.name for entry in found if _is(entry, wanted))
     except OSError as error:
         raise CorpusError([f"{path}: {error.strerror}"]) from None
+
+
+def _is(entry: os.DirEntry[str], wanted: Callable[[os.DirEntry[str]], bool]) -> bool:
+    try:
+        return wanted(entry)
+    except OSError:  # a link that leads in a circle, or where nobody may look: as one that leads nowhere
+        return False
 
 
 def head(path: Path) -> str:

@@ -62,3 +62,11 @@ def test_text_that_is_not_utf_8_and_a_folder_that_is_no_librispeech_are_refused(
     for other, said in (("empty", "holds no SPLIT/SPEAKER"), ("gone", "No such file or directory")):
         with pytest.raises(CorpusError, match=said):
             made.read("librispeech", tmp_path / other)
+
+
+def test_a_link_to_itself_beside_the_recordings_is_neither_file_nor_folder(tmp_path: Path) -> None:
+    path = made.librispeech(tmp_path)
+    before = [entry.clip.id for entry in made.read("librispeech", path) if entry.clip]
+    for folder in (path, next(path.rglob("*.trans.txt")).parent):
+        (folder / "self").symlink_to("self")
+    assert [entry.clip.id for entry in made.read("librispeech", path) if entry.clip] == before != []
