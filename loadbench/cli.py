@@ -365,6 +365,8 @@ def _entered(folder: Path, tables: str | None, ratings: Path | None) -> None:
     with plans.noting(problems):
         if ratings is not None:
             kept[rated.KEPT] = list(rated.encode(rated.load(ratings)))
+    if ratings is not None and tables is None and not (bundle.folder / tables_file.KEPT).exists():
+        problems.append("--ratings: the tables that they are for are not in this bundle; give --tables as well")
     if problems:
         raise FlagError(problems)
     for name, parts in kept.items():

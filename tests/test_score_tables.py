@@ -45,6 +45,17 @@ async def test_tables_and_ratings_that_are_wrong_are_told_together_and_nothing_i
     assert not (folder / tables_file.KEPT).exists()
 
 
+async def test_ratings_without_tables_and_a_file_without_ratings_are_refused(tmp_path: Path, write: Write) -> None:
+    write([session(0)])
+    (tmp_path / "r.csv").write_text("indicator,clip,rater,value\n4,clip-0,anna,80\n")
+    code, _, err = await loadbench("score", "bundle", "--ratings", "r.csv", cwd=tmp_path)
+    assert code == 2
+    assert "--ratings: the tables that they are for are not in this bundle; give --tables as well" in err
+    (tmp_path / "r.csv").write_text("indicator,clip,rater,value\n")
+    code, _, err = await loadbench("score", "bundle", "--tables", "illustrative", "--ratings", "r.csv", cwd=tmp_path)
+    assert (code, err) == (2, "loadbench: r.csv: holds no ratings\n")
+
+
 async def test_the_template_is_printed_filled_in_and_checked(tmp_path: Path) -> None:
     code, out, _ = await loadbench("tables", "template", cwd=tmp_path)
     assert code == 0

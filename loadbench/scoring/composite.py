@@ -84,6 +84,9 @@ def _direction(sheet: Tables, direction: Direction, found: Evidence, directions:
         if step is not None:
             steps.append(step | _weighed(weights.get(number), step["points"]))
     missing += [] if weights else [_missing(sheet, WEIGHTS)]
+    if sheet.standard and weights:  # whoever speaks in its name knows all of it, also what he gives no weight here
+        others = [number for number in SCORED if number not in weights]
+        missing += [_missing(sheet, number) for number in others if not _entered(sheet, number)]
     return {"steps": steps, "composite": _composite(sheet, weights, steps, missing)}
 
 
@@ -139,6 +142,11 @@ def _step(
         "rule": rule,
         "points": float(points),
     }, ""
+
+
+def _entered(sheet: Tables, number: int) -> bool:
+    """Whether a table has values, for either direction."""
+    return any(sheet.table(number).bands.values()) or (number in RATED and sheet.given(number) == "points")
 
 
 def _points(table: Table, direction: Direction, figure: Figure, *, given: bool) -> tuple[Fraction | None, str]:

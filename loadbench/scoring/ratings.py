@@ -43,7 +43,10 @@ def load(path: Path) -> list[Rating]:
         raise TablesError([f"{path}: {getattr(error, 'strerror', None) or error}"]) from None
     if len(data) > LONGEST:
         raise TablesError([f"{path}: more than {LONGEST} bytes are no ratings"])
-    return read(data, str(path))
+    found = read(data, str(path))
+    if not found:
+        raise TablesError([f"{path}: holds no ratings"])
+    return found
 
 
 def read(data: bytes, source: str) -> list[Rating]:

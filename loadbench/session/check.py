@@ -561,7 +561,7 @@ def _meaningless(at: _At, kind: Any) -> Iterator[Problem]:
 def _recording(at: _At) -> Iterator[Problem]:
     """What a recorder's file can be."""
     container, rate_hz, chunk_ms = at.part.get("container"), at.part.get("rate_hz", 16_000), at.part.get("chunk_ms")
-    if container not in _CONTAINERS["audio"]:
+    if container in _CONTAINERS["video"] and container not in _CONTAINERS["audio"]:
         yield Problem(at("container"), f"{container} is for video; allowed here: {', '.join(_CONTAINERS['audio'])}")
     if _part(at.tree, "transport").get("form") is not None:
         yield Problem(at("container"), "a form uploads a WAV file")
@@ -590,11 +590,8 @@ def _pictures(at: _At) -> Iterator[Problem]:
     """What is said of pictures must go together with how they are coded: by `codec`, or by `container`."""
     video = at.part.get("kind") == "video"
     coded = str(at.part.get("container") if video else at.part.get("codec", "jpeg"))
-    if video and at.part.get("container") is None:
-        yield Problem(at(), "video needs a container; allowed here: fmp4, webm, file")
-        return
     if video and coded not in _CONTAINERS["video"]:
-        yield Problem(at("container"), f"{coded} is for sound; allowed here: {', '.join(_CONTAINERS['video'])}")
+        yield from _unheld(at, coded)
         return
     for key, whose in _CODED_ONLY.items():
         if key in at.part and key in _MEDIA_ONLY["video" if video else "frames"] and coded not in whose:
@@ -613,6 +610,15 @@ def _pictures(at: _At) -> Iterator[Problem]:
         yield Problem(at("late"), f"pictures of {coded} build on those before them; allowed here: burst")
     if video and at.part.get("pace") != "whole":
         yield from _slices(at, coded)
+
+
+def _unheld(at: _At, container: str) -> Iterator[Problem]:
+    """Why a container holds no video; where nothing is called so, the model has said it."""
+    allowed = ", ".join(_CONTAINERS["video"])
+    if at.part.get("container") is None:
+        yield Problem(at(), f"video needs a container; allowed here: {allowed}")
+    elif container in _CONTAINERS["audio"]:
+        yield Problem(at("container"), f"{container} is for sound; allowed here: {allowed}")
 
 
 def _slices(at: _At, container: str) -> Iterator[Problem]:

@@ -29,8 +29,8 @@ WEIGHTS = {"1": 0.4, "2": 0.3, "4": 0.2, "5": 0.1}
 
 
 def sheet(**changes: Any) -> Tables:
-    """Everything for sign to spoken, under the standard's name."""
-    tables: dict[str, Any] = {
+    """Everything for sign to spoken, under the standard's name; what it gives no weight is entered all the same."""
+    tables: dict[str, Any] = {str(number): {"given": "points"} for number in (3, *range(6, 12))} | {
         "2": {"bands": {"sign2spoken": RISING}},
         "4": {"given": "points"},
         "5": {"bands": {"sign2spoken": FALLING}},
@@ -135,6 +135,16 @@ def test_while_anything_is_missing_there_is_no_composite_and_it_is_named(
     assert (whole["value"], whole["rule"]) == (None, "")
     (text,) = whole["missing"]
     assert said in text
+
+
+def test_under_the_standards_name_a_few_tables_are_not_enough_whatever_they_weigh() -> None:
+    few = {str(number): {} for number in (2, 3, *range(5, 12))}
+    made = of(sheet(tables=few | {"12": {"weights": {"sign2spoken": {"1": 0.5, "4": 0.5}}}}), evidence())
+    assert made["composite"]["value"] is None
+    assert [text.split(" (")[0] for text in made["composite"]["missing"]] == [
+        f"Table {number}" for number in (2, 3, 5, 6, 7, 8, 9, 10, 11)
+    ]
+    assert [step["table"] for step in made["steps"]] == [1, 4]
 
 
 def test_all_that_is_missing_is_named_at_once() -> None:

@@ -309,6 +309,8 @@ def test_a_profile_that_makes_sense_is_taken(extra: str) -> None:
         (media("kind: audio, chunk_ms: 9, slice_ms: 9"), "media.slice_ms: has no meaning for audio"),
         (media("kind: video, container: webm, slice_ms: 9, codec: h264"), "media.codec: has no meaning for video"),
         (media("kind: frames, codec: h264, quality: 9"), "media.quality: has no meaning for h264"),
+        (media("kind: video, container: ogg, slice_ms: 9"), "media.container: ogg is for sound; allowed here: fmp4"),
+        (media("kind: audio, container: fmp4, chunk_ms: 20"), "media.container: fmp4 is for video; allowed here: webm"),
         (media("kind: frames, crf: 23"), "media.crf: has no meaning for jpeg"),
         (media("kind: video, container: webm, slice_ms: 9, crf: 23"), "media.crf: has no meaning for webm"),
         (media("kind: video, container: file, pace: whole, fit: pad"), "media.fit: has no meaning for file"),
