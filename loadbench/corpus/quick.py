@@ -3,7 +3,6 @@
 Whatever is not plainly right is left to that model, so the two never say different things of a line.
 """
 
-import os
 import re
 from collections.abc import Callable
 from fractions import Fraction
@@ -94,7 +93,7 @@ def _track(row: dict[str, Any], folder: Path) -> Track | None:
     fps, duration, offset = row.get("fps"), row.get("duration"), row.get("offset")
     return Track(
         kind=MEDIA[name],
-        path=Path(os.path.join(folder, row[name])),  # noqa: PTH118  half the time of folder / name
+        path=_path(folder, row[name]),
         pattern=pattern,
         fps=None if fps is None else _rate(fps),
         offset_s=sample.seconds(offset) if offset else NONE_S,
@@ -103,6 +102,20 @@ def _track(row: dict[str, Any], folder: Path) -> Track | None:
         channel=None if "channel" not in row else sample.channel(row["channel"]),
         sha256=None if digest is None else digest.lower(),
     )
+
+
+def _path(folder: Path, name: str) -> Path:
+    """`folder / name`, in a third of the time where other files stand beside it."""
+    below, _, last = name.rpartition("/")
+    if not last or last == "." or (name[0] == "/" and not below):
+        return folder / name
+    return _beside(folder, below).with_name(last)
+
+
+@lru_cache(256)
+def _beside(folder: Path, below: str) -> Path:
+    """Some name in the folder below."""
+    return folder / below / "name"
 
 
 def _own(value: Any) -> bool:

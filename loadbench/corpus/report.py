@@ -169,6 +169,10 @@ def check(
 
 
 def _declared(clip: Clip) -> Measured:
+    if len(clip.tracks) == 1:  # as most have
+        (track,) = clip.tracks
+        fps, rate_hz = track.fps, track.sample_rate
+        return Measured(declared_s(clip), () if fps is None else (fps,), () if rate_hz is None else (rate_hz,))
     return Measured(
         declared_s(clip),
         tuple([track.fps for track in clip.tracks if track.fps is not None]),

@@ -101,3 +101,15 @@ def test_what_is_less_usual_is_left_to_the_model(fields: dict[str, Any]) -> None
 @pytest.mark.parametrize("line", [b"", b"[]", b'{"id": "a"', b'{"id": "\xff"}', b"3", b"[" * 100_000])
 def test_what_is_no_object_is_left_to_the_model(line: bytes) -> None:
     assert quick.clip(line, FOLDER, "m", 7) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("x.wav", "d/x.wav", "/abs/x.wav", "/x.wav", "../x.wav", "./x.wav", "d//x.wav", "d/../x", "..", "d/..", "."),
+        *("d/.", "a/", "//x/y.wav", "///z/y", "ü/明.wav", "d/.hidden", "x y.wav"),
+    ],
+)
+def test_a_path_is_the_one_that_joining_gives(name: str) -> None:
+    folder = Path("/a/b c")
+    assert str(quick._path(folder, name)) == str(folder / name)
